@@ -1,0 +1,152 @@
+// The environment room's face: what the tools can change, behind one interface that every implementation passes the conformance suite for.
+
+/** What an environment can bring back and how. Differences are data; callers never ask for a name. */
+export interface Capabilities {
+  /** Files are captured and restored. */
+  readonly files: boolean;
+  /** Live processes are captured and restored. */
+  readonly processes: boolean;
+  /** `fork` works. */
+  readonly fork: boolean;
+  /** A restore keeps the handle: the caller's paths and connections stay valid. */
+  readonly inPlace: boolean;
+  /** Everything inside stands still while it is captured. */
+  readonly freeze: boolean;
+  /** Memory of processes is part of the image. */
+  readonly memory: boolean;
+  /** What a snapshot of files lacks on this machine, in words ("extended attributes"); empty when nothing. */
+  readonly lacks: readonly string[];
+}
+
+/**
+ * The environment half of a checkpoint: which stored file state and which stored process state describe it.
+ * The two strings are the environment's own names; equal names mean equal states.
+ */
+export interface Manifest {
+  readonly files: string | null;
+  readonly processes: string | null;
+}
+
+/** Net effect on files between two states. Paths are relative to the workspace, in display form (see docs/format.md F-14). */
+export interface FileChanges {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** Content differs. */
+  readonly changed: readonly string[];
+  /** Only metadata differs (mode, owner, times, attributes). */
+  readonly mode: readonly string[];
+  /** The kind of entry differs (file, directory, symlink, …). */
+  readonly type: readonly string[];
+  /** Certain renames: the same content and time disappeared from one path and appeared at exactly one other. */
+  readonly renamed: readonly { readonly from: string; readonly to: string }[];
+}
+
+/** A path that the environment could not capture or restore, and why. */
+export interface Problem {
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface Captured {
+  readonly manifest: Manifest;
+  /** Entries that this state does not fully hold (unreadable, changing while read, socket). */
+  readonly problems: readonly Problem[];
+  /** Bytes written to the store for this capture. */
+  readonly bytes: number;
+  /** Milliseconds from the call until captured. */
+  readonly captureMs: number;
+}
+
+/** A capture under way. Both promises may reject with a RewindError; neither is ever left pending. */
+export interface Capture {
+  /** Resolves when the state is fixed: the agent may act again and a restore works while this host lives. */
+  readonly captured: Promise<Captured>;
+  /** Resolves when the state is on disk in order and survives a power loss. Never before `captured`. */
+  readonly durable: Promise<void>;
+}
+
+export interface RestoreOptions {
+  /** Display-form paths that keep their present state. */
+  readonly keep?: ReadonlySet<string>;
+  readonly signal?: AbortSignal;
+}
+
+export interface Restored {
+  /** Counts the restores of this environment; a caller that cached a handle compares it. */
+  readonly generation: number;
+  /** The new handle where the restore could not happen in place. */
+  readonly moved?: string;
+  /** What came back: what was made, changed and removed to get there. */
+  readonly restored: FileChanges;
+  /** What stays different from the manifest, and why. */
+  readonly notRestored: readonly Problem[];
+}
+
+export interface ExecOptions {
+  /** Milliseconds until the whole process group is killed; default none. */
+  readonly timeoutMs?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Relative to the workspace. */
+  readonly cwd?: string;
+  readonly input?: string | Uint8Array;
+  readonly signal?: AbortSignal;
+  /** Bytes kept of each stream; what is beyond is dropped and `truncated` set. Default 10 MiB. */
+  readonly maxBytes?: number;
+}
+
+export interface ExecResult {
+  /** null when a signal ended it. */
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+  readonly truncated: boolean;
+}
+
+export interface DirectoryEntry {
+  readonly name: string;
+  readonly type: "file" | "directory" | "symlink" | "other";
+}
+
+/** Can this kind of environment run here? Three answers; asked before the first effect. */
+export interface ProbeResult {
+  readonly status: "available" | "unsupported" | "inconclusive";
+  readonly reason: string;
+}
+
+/**
+ * Implementer's contract.
+ *
+ * - One caller at a time for `capture` and `restore`; the coordinator sees to that. `exec`, `readFile`, `writeFile` and `list` may
+ *   run beside each other.
+ * - `capture` MUST NOT change anything that the tools can see. A state that cannot be stored MUST reject `captured`; it is never
+ *   reported as an empty state. Two captures without a change between them MUST give equal manifests.
+ * - `restore` MUST be idempotent: killed at any point and called again with the same manifest it ends in the same state. It MUST
+ *   check that everything it needs is there before it touches anything, and reject with the environment unchanged if not.
+ *   After it, `capture` gives the restored manifest again, but for `keep` and `notRestored`.
+ * - A manifest stays restorable after `close` and in another process, unless `durable` was not reached before a power loss.
+ * - Nothing outside the environment is ever read or written through a link inside it.
+ * - `close` ends what the implementation started for itself; it never destroys captured state.
+ */
+export interface Environment {
+  /** "directory", or the implementer's own name. */
+  readonly kind: string;
+  readonly capabilities: Capabilities;
+  probe(): Promise<ProbeResult>;
+  capture(options?: { readonly signal?: AbortSignal }): Capture;
+  restore(manifest: Manifest, options?: RestoreOptions): Promise<Restored>;
+  /** What differs between two states that were captured here. */
+  diff(from: Manifest, to: Manifest): Promise<FileChanges>;
+  /** N independent environments that start from the manifest. Rejects with NOT_AVAILABLE unless `capabilities.fork`. */
+  fork?(manifest: Manifest, count: number): Promise<Environment[]>;
+  exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
+  readFile(path: string): Promise<Uint8Array>;
+  writeFile(path: string, data: string | Uint8Array): Promise<void>;
+  list(path: string): Promise<DirectoryEntry[]>;
+  /** The path by which a process of the host reaches `path`, or null where it cannot. */
+  path(path: string): string | null;
+  /** Objects that the manifest needs and that are missing or damaged; [] when sound. */
+  verify(manifest: Manifest): Promise<Problem[]>;
+  close(): Promise<void>;
+}

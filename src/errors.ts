@@ -1,0 +1,95 @@
+// The error family: one class, a stable code per kind of failure, and a hint that says what to do.
+
+/** Stable codes. Each has a heading in docs/errors.md. */
+export const errorCodes = [
+  "BAD_ARGUMENT",
+  "BAD_CHECKPOINT",
+  "BUDGET_SPENT",
+  "CAPTURE_FAILED",
+  "CLOSED",
+  "COMMAND_FAILED",
+  "CONTROL_FAILED",
+  "DISK_FULL",
+  "ENVIRONMENT_BUSY",
+  "GATE_MISSING",
+  "LESSON_EMPTY",
+  "NOTHING_TO_REWIND",
+  "NOTHING_TO_UNDO",
+  "NOT_ATTACHED",
+  "NOT_AVAILABLE",
+  "NOT_RESTORABLE",
+  "NO_THREAD",
+  "PAIR_DIVERGED",
+  "PATH_OUTSIDE",
+  "RESTORE_FAILED",
+  "SERIALIZER_MISMATCH",
+  "SHARED_ENVIRONMENT",
+  "STALE_EPOCH",
+  "STORE_CORRUPT",
+  "STORE_INSIDE_WORKSPACE",
+  "STORE_TOO_NEW",
+  "UNKNOWN_CHECKPOINT",
+  "WORKSPACE_GONE",
+  "WORKSPACE_TOO_BROAD",
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
+
+const marker = Symbol.for("agentrewind.error");
+
+export interface RewindErrorOptions {
+  /** What the reader can do about it, one sentence. */
+  hint?: string;
+  /** The ids and values involved, for programs. */
+  details?: Record<string, unknown>;
+  cause?: unknown;
+}
+
+/** Every failure that AgentRewind reports. `message` says what happened, `hint` what to do. */
+export class RewindError extends Error {
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly details: Record<string, unknown>;
+  readonly [marker] = true;
+
+  constructor(code: ErrorCode, message: string, options: RewindErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "RewindError";
+    this.code = code;
+    this.hint = options.hint;
+    this.details = options.details ?? {};
+  }
+
+  toJSON(): { code: ErrorCode; message: string; hint?: string; details?: Record<string, unknown> } {
+    return {
+      code: this.code,
+      message: this.message,
+      ...(this.hint === undefined ? {} : { hint: this.hint }),
+      ...(Object.keys(this.details).length === 0 ? {} : { details: this.details }),
+    };
+  }
+}
+
+/** True for a RewindError, also one made by another copy of this package. Narrow by `code`. */
+export function isRewindError(value: unknown, code?: ErrorCode): value is RewindError {
+  if (typeof value !== "object" || value === null || (value as Record<symbol, unknown>)[marker] !== true) return false;
+  return code === undefined || (value as RewindError).code === code;
+}
+
+const diskFull = new Set(["ENOSPC", "EDQUOT"]);
+
+/** The `code` of a system error ("ENOENT"), or undefined. */
+export function systemCode(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? code : undefined;
+}
+
+/** Turns ENOSPC and EDQUOT, also SQLite's form of them, into DISK_FULL; other errors come back as they are. */
+export function asDiskFull(error: unknown, where: string): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code !== "string" || !(diskFull.has(code) || code === "SQLITE_FULL")) return error;
+  return new RewindError("DISK_FULL", `No space left on the device while writing ${where}.`, {
+    hint: "Free some space and try again; what was stored before is intact.",
+    cause: error,
+  });
+}

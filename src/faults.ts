@@ -1,0 +1,37 @@
+// Numbered points at which a crash test ends the process for real. A point costs one comparison when nothing is armed.
+import { appendFileSync } from "node:fs";
+
+/** Every step of the store's and the environment's writes; a point that a crash test never reaches fails that test. */
+export const faultPoints = {
+  "objects.written": 1,
+  "objects.committed": 2,
+  "checkpoint.before-commit": 3,
+  "checkpoint.committed": 4,
+  "durable.packs-synced": 5,
+  "durable.committed": 6,
+  "rewind.safety": 7,
+  "rewind.intent": 8,
+  "restore.checked": 9,
+  "restore.staged-one": 10,
+  "restore.staged": 11,
+  "restore.removed-one": 12,
+  "restore.placed-one": 13,
+  "restore.metadata-one": 14,
+  "restore.applied": 15,
+  "restore.cleaned": 16,
+  "rewind.restored": 17,
+  "rewind.committed": 18,
+  "recovery.restored": 19,
+} as const;
+
+export type FaultPoint = keyof typeof faultPoints;
+
+const armed = process.env.AGENTREWIND_FAULT?.split(":");
+const log = process.env.AGENTREWIND_FAULT_LOG;
+let left = Number(armed?.[1] ?? 1);
+
+/** Ends the process with SIGKILL if AGENTREWIND_FAULT names this point ("point" or "point:N" for the Nth time). */
+export function fault(point: FaultPoint): void {
+  if (log !== undefined) appendFileSync(log, `${point}\n`);
+  if (armed !== undefined && armed[0] === point && --left === 0) process.kill(process.pid, "SIGKILL");
+}

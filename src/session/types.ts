@@ -1,0 +1,146 @@
+// The public words of a session: contexts, checkpoints, rewinds and their options.
+import type { FileChanges, Manifest, Problem } from "../environment/environment.ts";
+
+/** Everything that the framework gives the model: the messages, and its other state channels by name. */
+export interface Context {
+  readonly messages: readonly unknown[];
+  readonly channels?: Readonly<Record<string, unknown>>;
+}
+
+/** Turns one item of a context into bytes and back. Named and versioned; the name is stored with each context. */
+export interface Serializer {
+  /** For example "json@1". */
+  readonly name: string;
+  encode(item: unknown): Uint8Array | Promise<Uint8Array>;
+  decode(bytes: Uint8Array): unknown | Promise<unknown>;
+}
+
+/** What one tool call did, as the list of checkpoints shows it. */
+export interface ToolAction {
+  readonly tool: string;
+  /** Short form of the arguments. */
+  readonly input: string;
+  /** Short form of the result, empty while unknown. */
+  readonly output: string;
+  readonly failed: boolean;
+}
+
+/** What happened between the previous checkpoint of the lineage and this one. */
+export interface Activity {
+  /** What the model said. */
+  readonly said: string;
+  readonly actions: readonly ToolAction[];
+}
+
+export type CheckpointState = "captured" | "durable" | "not-restorable";
+
+export type CheckpointKind =
+  /** At a model decision. */
+  | "turn"
+  /** Asked for by a caller. */
+  | "explicit"
+  /** The state that a rewind or an undo left. */
+  | "safety";
+
+export interface Timings {
+  /** Milliseconds in which the agent waited for us. */
+  readonly exposedMs: number;
+  /** Milliseconds of our work that ran beside the model call. */
+  readonly overlappedMs: number;
+  /** Bytes written to the store. */
+  readonly bytes: number;
+}
+
+/** The pair (context, environment) at a model decision. */
+export interface Checkpoint {
+  /** Short and per thread: "c0", "c1", … */
+  readonly id: string;
+  readonly thread: string;
+  /** The checkpoint before it in its lineage, or null. */
+  readonly parent: string | null;
+  /** Counts the model decisions of the lineage, from 1. */
+  readonly turn: number;
+  readonly kind: CheckpointKind;
+  readonly state: CheckpointState;
+  /** Why it is not restorable; null otherwise. */
+  readonly reason: string | null;
+  readonly label: string | null;
+  readonly createdAt: string;
+  /** The adapter's name for this boundary (the id of the last message); null where none was given. */
+  readonly anchor: string | null;
+  readonly messages: number;
+  readonly environment: Manifest;
+  /** Against the parent; null when there is none or it cannot be told. */
+  readonly changes: FileChanges | null;
+  readonly activity: Activity;
+  readonly problems: readonly Problem[];
+  readonly timings: Timings;
+  /** True on the thread's head. */
+  readonly head: boolean;
+  /** True when it lies on the lineage of the head. */
+  readonly active: boolean;
+}
+
+/** What a failed attempt taught. */
+export interface Lesson {
+  readonly id: number;
+  readonly text: string;
+  /** The checkpoint that was left and the one that was returned to. */
+  readonly from: string;
+  readonly to: string;
+  readonly createdAt: string;
+}
+
+export type Scope = "both" | "environment" | "context";
+export type ExternalPolicy = "keep" | "restore";
+
+export interface RewindRequest {
+  /** Id of the checkpoint to return to. */
+  readonly to: string;
+  readonly lesson?: string;
+  readonly scope?: Scope;
+  /** What happens to changes that the agent did not make. Default "restore". */
+  readonly external?: ExternalPolicy;
+  /** Makes the request idempotent: the same key returns the recorded result (an adapter gives its tool-call id). */
+  readonly key?: string;
+  /** The context that is left, for the safety checkpoint. Default: the head's. */
+  readonly current?: Context;
+  /** Items to put behind the restored messages: what a person said in between. */
+  readonly carry?: readonly unknown[];
+  /** Texts that already reached the person in the turns that are abandoned. */
+  readonly delivered?: readonly string[];
+  /** Who asks. The agent's own requests need a lesson and count against the budget. Default "caller". */
+  readonly by?: "agent" | "caller";
+  /** Plan only: nothing is changed and nothing is stored. */
+  readonly dryRun?: boolean;
+}
+
+export interface RewindResult {
+  /** The checkpoint that is now the head. */
+  readonly checkpoint: Checkpoint;
+  /** The state that was left; `undo` returns to it. Null for a dry run. */
+  readonly left: Checkpoint | null;
+  /** The restored context, without the message below. */
+  readonly context: Context;
+  /** What the model must be told, as the last message of its context. */
+  readonly message: string;
+  readonly restored: FileChanges;
+  readonly notRestored: readonly Problem[];
+  /** Effects of the abandoned turns that are not undone. */
+  readonly effects: readonly string[];
+  /** Paths changed by the agent and by somebody else: they went back, the newer version is in `left`. */
+  readonly conflicts: readonly string[];
+  /** Paths changed by somebody else: kept or restored as `external` says. */
+  readonly external: readonly string[];
+  readonly lessons: readonly Lesson[];
+  readonly epoch: number;
+  readonly timings: Timings;
+}
+
+/** Limits against rewind loops. */
+export interface Budget {
+  /** Rewinds of one thread that the agent may make. Default 10. */
+  readonly rewinds: number;
+  /** Rewinds to the same checkpoint that the agent may make. Default 3. */
+  readonly perCheckpoint: number;
+}
