@@ -1,0 +1,28 @@
+// The model of the demo: a real one when the environment has a key, otherwise the scripted one behind an HTTP server.
+import { ChatOpenAI } from "@langchain/openai";
+import { type ModelServer, startModelServer } from "../model-server/server.ts";
+import { decide } from "./script.ts";
+
+export interface DemoModel {
+  readonly name: string;
+  readonly chat: ChatOpenAI;
+  /** The server of the scripted model. */
+  readonly server?: ModelServer;
+}
+
+export async function createModel(options: { latencyMs: number; scripted: boolean }): Promise<DemoModel> {
+  const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: name = "gpt-5-mini" } = process.env;
+  if (apiKey && !options.scripted) {
+    const configuration = baseURL ? { baseURL } : {};
+    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration, streaming: true }) };
+  }
+  const server = await startModelServer({ decide, latencyMs: options.latencyMs });
+  const chat = new ChatOpenAI({
+    model: "scripted",
+    apiKey: "none",
+    configuration: { baseURL: server.baseUrl },
+    streaming: true,
+    maxRetries: 0,
+  });
+  return { name: "scripted", chat, server };
+}

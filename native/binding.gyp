@@ -1,0 +1,37 @@
+{
+  "targets": [
+    {
+      "target_name": "agentrewind",
+      "conditions": [
+        ["OS=='linux'", {
+          "sources": [
+            "core/beneath.cpp",
+            "core/change-name.cpp",
+            "core/change-inode.cpp",
+            "core/descriptor.cpp",
+            "core/entry.cpp",
+            "core/listing.cpp",
+            "core/xattr.cpp",
+            "binding/addon.cpp",
+            "binding/arguments.cpp",
+            "binding/change.cpp",
+            "binding/errors.cpp",
+            "binding/read.cpp"
+          ],
+          "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
+          "defines": [
+            "_FILE_OFFSET_BITS=64",
+            "_GNU_SOURCE",
+            "NAPI_VERSION=9",
+            "NAPI_DISABLE_CPP_EXCEPTIONS",
+            "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+          ],
+          "cflags": ["-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"],
+          "cflags_cc": ["-fvisibility-inlines-hidden"]
+        }, {
+          "type": "none"
+        }]
+      ]
+    }
+  ]
+}

@@ -1,0 +1,11 @@
+// The groups of functions that make up the addon.
+#pragma once
+
+#include <napi.h>
+
+namespace agentrewind {
+
+void registerRead(Napi::Env env, Napi::Object exports);
+void registerChange(Napi::Env env, Napi::Object exports);
+
+}  // namespace agentrewind

@@ -1,0 +1,298 @@
+// The directory environment: a plain directory, captured and restored in place, without privileges.
+import { closeSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { performance } from "node:perf_hooks";
+import picomatch from "picomatch";
+import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import type { Objects } from "../../store/objects.ts";
+import type {
+  Capture,
+  Captured,
+  DirectoryEntry,
+  Environment,
+  FileChanges,
+  Manifest,
+  Problem,
+  Restored,
+  RestoreOptions,
+} from "../environment.ts";
+import { execCommand } from "../exec.ts";
+import { makeBreather } from "./breathe.ts";
+import { loadCache, saveCache } from "./cache.ts";
+import { type EntryType, entryType } from "./entry.ts";
+import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
+import { planRestore } from "./plan.ts";
+import { openPosix, type Posix } from "./posix.ts";
+import { applyPlan } from "./restore.ts";
+import { isGone, type Scan, type ScannedEntry, scan } from "./scan.ts";
+import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
+
+export interface DirectoryOptions {
+  /** Absolute path of the workspace. */
+  readonly root: string;
+  readonly objects: Objects;
+  /** The environment's id; names the staging folder. */
+  readonly id: string;
+  /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
+  readonly exclude: readonly string[];
+  /** Where the stat cache lies between processes. */
+  readonly cacheFile: string;
+  /** Counts restores, also those of earlier processes. */
+  readonly raiseGeneration: () => number;
+}
+
+const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
+
+export function openDirectory(options: DirectoryOptions): Environment {
+  const { root, objects } = options;
+  const stage: RawPath = `.agentrewind-${options.id}`;
+  const excluded = options.exclude.length === 0 ? () => false : picomatch([...options.exclude], { dot: true });
+  const skip = (path: RawPath): boolean => path === stage || excluded(display(path));
+  let previous: ScannedEntry | undefined;
+  let cacheLoaded = false;
+  let dirtyCache = false;
+  const lacks = probeLacks(root);
+
+  function open(): Posix {
+    try {
+      return openPosix(root);
+    } catch (error) {
+      throw isGone(error) ? goneError(root, error) : error;
+    }
+  }
+
+  async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
+    if (!cacheLoaded) {
+      previous = loadCache(options.cacheFile, objects);
+      cacheLoaded = true;
+    }
+    const batch = objects.batch();
+    try {
+      const result = await scan(posix, batch, { previous, skip, breathe: makeBreather(signal) });
+      const written = batch.commit();
+      previous = result.root;
+      dirtyCache = true;
+      return { ...result, written };
+    } catch (error) {
+      throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
+    }
+  }
+
+  async function capture(signal?: AbortSignal): Promise<Captured> {
+    const start = performance.now();
+    const posix = open();
+    try {
+      const result = await scanNow(posix, signal);
+      return {
+        manifest: { files: result.snapshot.toString("hex"), processes: null },
+        problems: result.problems,
+        bytes: result.written,
+        captureMs: performance.now() - start,
+      };
+    } finally {
+      posix.close();
+    }
+  }
+
+  function filesOf(manifest: Manifest): string {
+    if (manifest.files !== null) return manifest.files;
+    throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
+  }
+
+  async function restore(manifest: Manifest, { keep, signal }: RestoreOptions = {}): Promise<Restored> {
+    const target = readSnapshot(objects, filesOf(manifest));
+    if (!exists(root)) mkdirSync(root, { recursive: true });
+    const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
+    const folders = new Set<RawPath>();
+    for (const path of keptPaths) {
+      for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) folders.add(folder);
+    }
+    const posix = open();
+    try {
+      const now = await scanNow(posix, signal);
+      const breathe = makeBreather();
+      const plan = planRestore({
+        objects,
+        current: now.root,
+        target: target.root,
+        groups: now.groups,
+        kept: (path) => keptPaths.has(path) || excluded(display(path)),
+        holdsKept: (path) => folders.has(path),
+      });
+      const problems = await applyPlan(plan, { posix, objects, stage, breathe });
+      const restored = summarize(
+        [...compareTrees(objects, now.root, target.root)].filter(({ path }) => !keptPaths.has(path)),
+      );
+      return { generation: options.raiseGeneration(), restored, notRestored: [...plan.problems, ...problems] };
+    } finally {
+      posix.close();
+    }
+  }
+
+  return {
+    kind: "directory",
+    capabilities: { files: true, processes: false, fork: false, inPlace: true, freeze: false, memory: false, lacks },
+
+    async probe() {
+      return { status: "available", reason: lacks.length === 0 ? "full fidelity" : `without ${lacks.join(", ")}` };
+    },
+
+    capture({ signal } = {}): Capture {
+      const captured = capture(signal);
+      const durable = captured.then(() => objects.sync());
+      durable.catch(() => {});
+      return { captured, durable };
+    },
+
+    restore,
+
+    async diff(from, to) {
+      if (from.files === to.files) return nothing;
+      return summarize(
+        compareTrees(objects, readSnapshot(objects, filesOf(from)).root, readSnapshot(objects, filesOf(to)).root),
+      );
+    },
+
+    async exec(command, execOptions = {}) {
+      const cwd = resolve(root, callerPath(execOptions.cwd ?? ""));
+      if (!exists(root)) throw goneError(root);
+      return execCommand(command, cwd, execOptions);
+    },
+
+    async readFile(path) {
+      const posix = open();
+      try {
+        const fd = posix.openRead(linkFree(root, callerPath(path)));
+        try {
+          return readFileSync(fd);
+        } finally {
+          closeSync(fd);
+        }
+      } finally {
+        posix.close();
+      }
+    },
+
+    async writeFile(path, data) {
+      const posix = open();
+      try {
+        const at = linkFree(root, callerPath(path));
+        makeFolders(posix, parentOf(at));
+        replaceFile(posix, at, data);
+      } finally {
+        posix.close();
+      }
+    },
+
+    async list(path): Promise<DirectoryEntry[]> {
+      const posix = open();
+      try {
+        return posix
+          .readDirectory(linkFree(root, callerPath(path)))
+          .filter((entry) => entry.name !== stage)
+          .map((entry) => ({ name: display(entry.name), type: listedType(entry.type) }));
+      } finally {
+        posix.close();
+      }
+    },
+
+    path: (path) => resolve(root, toBytes(callerPath(path)).toString("utf8")),
+
+    async verify(manifest): Promise<Problem[]> {
+      const found: Problem[] = [];
+      try {
+        for (const hash of snapshotObjects(objects, filesOf(manifest))) {
+          const wrong = objects.check(hash);
+          if (wrong !== undefined) found.push({ path: hash.toString("hex"), reason: wrong });
+        }
+      } catch (error) {
+        found.push({ path: filesOf(manifest), reason: (error as Error).message });
+      }
+      return found;
+    },
+
+    async close() {
+      if (previous !== undefined && dirtyCache) await saveCache(options.cacheFile, previous);
+      dirtyCache = false;
+    },
+  };
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+function goneError(root: string, cause?: unknown): RewindError {
+  return new RewindError("WORKSPACE_GONE", `The workspace ${root} is gone.`, {
+    hint: "Rewind to a checkpoint: that makes it again. Or create the directory.",
+    cause,
+  });
+}
+
+function probeLacks(root: string): readonly string[] {
+  if (!exists(root)) return [];
+  const posix = openPosix(root);
+  posix.close();
+  return posix.lacks;
+}
+
+/** Where the links of `path` lead, as a path without links. @throws PATH_OUTSIDE when that is not in the workspace */
+function linkFree(root: string, path: RawPath): RawPath {
+  const top = realpathSync(root, "buffer");
+  let known = path;
+  let rest: RawPath = "";
+  for (;;) {
+    try {
+      const real = realpathSync(Buffer.concat([top, Buffer.from("/"), toBytes(known)]), "buffer");
+      const inside =
+        real.equals(top) || real.subarray(0, top.length + 1).equals(Buffer.concat([top, Buffer.from("/")]));
+      if (!inside) {
+        throw new RewindError("PATH_OUTSIDE", `${display(path)} leads out of the workspace.`, {
+          hint: "Name a file inside the workspace.",
+        });
+      }
+      const found = fromBytes(real.subarray(top.length + 1));
+      return found === "" ? rest : rest === "" ? found : `${found}/${rest}`;
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || known === "") throw error;
+      rest = rest === "" ? baseOf(known) : `${baseOf(known)}/${rest}`;
+      known = parentOf(known);
+    }
+  }
+}
+
+const baseOf = (path: RawPath): RawPath => path.slice(path.lastIndexOf("/") + 1);
+
+function makeFolders(posix: Posix, folder: RawPath): void {
+  if (folder === "" || posix.stat(folder) !== undefined) return;
+  makeFolders(posix, parentOf(folder));
+  posix.makeDirectory(folder);
+  posix.setMode(folder, 0o777 & ~process.umask());
+}
+
+/** Writes through an existing file, so that its mode and its other names stay; makes a new one otherwise. */
+function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): void {
+  const present = posix.stat(path);
+  if (present === undefined) {
+    const fd = posix.create(path);
+    try {
+      writeFileSync(fd, data);
+    } finally {
+      closeSync(fd);
+    }
+    posix.setMode(path, 0o666 & ~process.umask());
+    return;
+  }
+  const fd = posix.openWrite(path);
+  try {
+    writeFileSync(fd, data);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function listedType(type: EntryType): DirectoryEntry["type"] {
+  if (type === entryType.file) return "file";
+  if (type === entryType.directory) return "directory";
+  return type === entryType.symlink ? "symlink" : "other";
+}

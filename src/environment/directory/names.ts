@@ -1,0 +1,68 @@
+// Names and paths are bytes (F-8). Inside they are strings with one byte a character, which compare as the bytes do; people see the display form (F-14).
+import { RewindError } from "../../errors.ts";
+
+/** Raw bytes as a latin1 string, components joined by "/", "" for the root. */
+export type RawPath = string;
+
+export const toBytes = (path: RawPath): Buffer => Buffer.from(path, "latin1");
+export const fromBytes = (bytes: Uint8Array): RawPath =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+export const join = (folder: RawPath, name: RawPath): RawPath => (folder === "" ? name : `${folder}/${name}`);
+
+export function parentOf(path: RawPath): RawPath {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "" : path.slice(0, slash);
+}
+
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const escapes: Record<string, string> = { n: "\n", t: "\t", '"': '"', "\\": "\\" };
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The form that people and programs see; `fromDisplay` brings the bytes back. */
+export function display(path: RawPath): string {
+  const text = decode(toBytes(path));
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+  if (text !== undefined && !/[\x00-\x1f\x7f"\\]/.test(text)) return text;
+  const quoted = (text ?? path).replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
+    text === undefined ? /[\x00-\x1f\x7f-\xff"\\]/g : /[\x00-\x1f\x7f"\\]/g,
+    (char) => {
+      if (char === "\n") return "\\n";
+      if (char === "\t") return "\\t";
+      if (char === '"' || char === "\\") return `\\${char}`;
+      return `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
+    },
+  );
+  return `"${quoted}"`;
+}
+
+export function fromDisplay(shown: string): RawPath {
+  if (!(shown.length >= 2 && shown.startsWith('"') && shown.endsWith('"')))
+    return fromBytes(Buffer.from(shown, "utf8"));
+  const parts = shown.slice(1, -1).split(/(\\x[0-9a-f]{2}|\\[nt"\\])/);
+  return parts
+    .map((part) => {
+      if (part.startsWith("\\x")) return String.fromCharCode(Number.parseInt(part.slice(2), 16));
+      if (part.startsWith("\\")) return escapes[part[1] as string] as string;
+      return fromBytes(Buffer.from(part, "utf8"));
+    })
+    .join("");
+}
+
+/** A path given by a caller, relative to the workspace, as raw bytes. @throws PATH_OUTSIDE */
+export function callerPath(path: string): RawPath {
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  if (path.startsWith("/") || parts.includes("..")) {
+    throw new RewindError("PATH_OUTSIDE", `${display(fromBytes(Buffer.from(path)))} is not inside the workspace.`, {
+      hint: "Give a path relative to the workspace, without `..`.",
+    });
+  }
+  return fromBytes(Buffer.from(parts.join("/"), "utf8"));
+}

@@ -1,0 +1,211 @@
+// Carries out a restore plan in the order of F-23: everything is staged before anything else is touched.
+import { closeSync, constants } from "node:fs";
+import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { fault } from "../../faults.ts";
+import type { ObjectReader } from "../../store/objects.ts";
+import type { Problem } from "../environment.ts";
+import { contentObjects, writeContent } from "./content.ts";
+import { type Entry, entryType, fidelityBit } from "./entry.ts";
+import { display, join, parentOf, type RawPath } from "./names.ts";
+import type { Plan } from "./plan.ts";
+import type { Posix } from "./posix.ts";
+
+export interface ApplyOptions {
+  readonly posix: Posix;
+  readonly objects: ObjectReader;
+  /** Name of the staging folder in the root. */
+  readonly stage: RawPath;
+  readonly breathe: () => Promise<void> | undefined;
+}
+
+/** Refusals that concern one path: they are reported, the rest goes on. */
+const refusals = new Set([
+  "EACCES",
+  "EPERM",
+  "EBUSY",
+  "EROFS",
+  "ENOSYS",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENAMETOOLONG",
+  "ETXTBSY",
+  "EXDEV",
+  "ENOTEMPTY",
+]);
+
+/** Returns what could not be brought back. @throws STORE_CORRUPT and DISK_FULL with nothing touched; RESTORE_FAILED midway */
+export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Problem[]> {
+  const { posix, stage } = options;
+  checkObjects(plan, options.objects);
+  fault("restore.checked");
+  removeTree(posix, stage);
+  const problems: Problem[] = [];
+  const staged = plan.placements.length + plan.links.length > 0;
+  if (staged) {
+    posix.makeDirectory(stage);
+    try {
+      await stageAll(plan, options);
+    } catch (error) {
+      removeTree(posix, stage);
+      throw asDiskFull(error, "the workspace");
+    }
+  }
+  fault("restore.staged");
+  try {
+    await placeAll(plan, options, problems);
+    fault("restore.applied");
+    if (staged) removeTree(posix, stage);
+    fault("restore.cleaned");
+    await setAllMetadata(plan, options, problems);
+  } catch (error) {
+    throw new RewindError("RESTORE_FAILED", `The restore stopped midway: ${(error as Error).message}.`, {
+      hint: "Run the same rewind again: it goes on from here.",
+      cause: asDiskFull(error, "the workspace"),
+    });
+  }
+  return problems;
+}
+
+function checkObjects(plan: Plan, objects: ObjectReader): void {
+  for (const { path, entry } of plan.placements) {
+    if (entry.type !== entryType.file) continue;
+    for (const hash of contentObjects(objects, entry)) {
+      const fault = objects.check(hash);
+      if (fault === undefined) continue;
+      throw new RewindError(
+        "STORE_CORRUPT",
+        `The stored content of ${display(path)} cannot be used: ${fault}. Nothing was changed.`,
+        {
+          hint: "Run `agentrewind verify` to see which checkpoints are affected, and rewind to another one.",
+          details: { path: display(path), object: hash.toString("hex") },
+        },
+      );
+    }
+  }
+}
+
+async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOptions): Promise<void> {
+  for (const [index, { entry }] of plan.placements.entries()) {
+    const at = join(stage, `${index}`);
+    if (entry.type === entryType.symlink) posix.makeSymlink(entry.tail, at);
+    else if (entry.type === entryType.file) {
+      const fd = posix.create(at);
+      try {
+        await writeContent(fd, entry, objects, breathe);
+      } finally {
+        closeSync(fd);
+      }
+    } else {
+      try {
+        posix.makeNode(at, entry.type, entry.rdevMajor, entry.rdevMinor);
+      } catch (error) {
+        // Reported when it should be placed.
+        if (!refusals.has(systemCode(error) ?? "")) throw error;
+        continue;
+      }
+    }
+    fault("restore.staged-one");
+    await breathe();
+  }
+}
+
+async function placeAll(plan: Plan, options: ApplyOptions, problems: Problem[]): Promise<void> {
+  const { posix, stage, breathe } = options;
+  const attempt = (path: RawPath, act: () => void): void => attemptOn(posix, path, act, problems);
+
+  for (const { path, directory } of plan.removals) {
+    attempt(path, () => {
+      if (posix.stat(path) === undefined) return;
+      if (directory) posix.removeDirectory(path);
+      else posix.unlink(path);
+    });
+    fault("restore.removed-one");
+    await breathe();
+  }
+  for (const path of plan.directories) attempt(path, () => posix.makeDirectory(path));
+  for (const [index, { path, entry }] of plan.placements.entries()) {
+    attempt(path, () => {
+      const at = join(stage, `${index}`);
+      setMetadata(posix, at, entry);
+      posix.rename(at, path);
+    });
+    fault("restore.placed-one");
+    await breathe();
+  }
+  for (const [index, { path, first }] of plan.links.entries()) {
+    attempt(path, () => {
+      const at = join(stage, `link-${index}`);
+      posix.makeLink(first, at);
+      posix.rename(at, path);
+    });
+    await breathe();
+  }
+}
+
+/** After everything else: changing an entry changes the times of its folder. */
+async function setAllMetadata(plan: Plan, { posix, breathe }: ApplyOptions, problems: Problem[]): Promise<void> {
+  for (const { path, entry } of plan.metadata) {
+    attemptOn(posix, path, () => setMetadata(posix, path, entry), problems);
+    fault("restore.metadata-one");
+    await breathe();
+  }
+}
+
+function setMetadata(posix: Posix, path: RawPath, entry: Entry): void {
+  const owners = (posix.fidelity & fidelityBit.owners) !== 0;
+  if (owners) {
+    const now = posix.stat(path);
+    if (now === undefined || now.uid !== entry.uid || now.gid !== entry.gid) posix.setOwner(path, entry.uid, entry.gid);
+  }
+  if (entry.type !== entryType.symlink) posix.setMode(path, entry.mode);
+  posix.setXattrs(path, entry.xattrs);
+  posix.setTime(path, entry.mtimeNs);
+}
+
+/** A folder without write permission is opened for its owner while we work in it; its own mode comes back with its metadata. */
+function attemptOn(posix: Posix, path: RawPath, act: () => void, problems: Problem[]): void {
+  try {
+    act();
+  } catch (error) {
+    const code = systemCode(error) ?? "";
+    if (code === "EACCES" && openFolder(posix, parentOf(path))) {
+      try {
+        act();
+        return;
+      } catch (second) {
+        report(path, second, problems);
+        return;
+      }
+    }
+    report(path, error, problems);
+  }
+}
+
+function report(path: RawPath, error: unknown, problems: Problem[]): void {
+  const code = systemCode(error) ?? "";
+  if (!refusals.has(code)) throw error;
+  problems.push({ path: display(path), reason: `was refused by the system (${code})` });
+}
+
+function openFolder(posix: Posix, folder: RawPath): boolean {
+  try {
+    const stat = posix.stat(folder);
+    if (stat === undefined || (stat.mode & constants.S_IRWXU) === constants.S_IRWXU) return false;
+    posix.setMode(folder, stat.mode | constants.S_IRWXU);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes our own staging folder, whatever a killed restore left in it. */
+export function removeTree(posix: Posix, path: RawPath): void {
+  const stat = posix.stat(path);
+  if (stat === undefined) return;
+  if (stat.type !== entryType.directory) {
+    posix.unlink(path);
+    return;
+  }
+  for (const child of posix.readDirectory(path)) removeTree(posix, join(path, child.name));
+  posix.removeDirectory(path);
+}

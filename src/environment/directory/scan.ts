@@ -1,0 +1,224 @@
+// Walks a directory into stored trees; a file whose stat is unchanged since an earlier scan is not read again.
+import { systemCode } from "../../errors.ts";
+import type { Batch, Hash } from "../../store/objects.ts";
+import { putSequence } from "../../store/sequence.ts";
+import type { Problem } from "../environment.ts";
+import { storeContent, unreadableReason } from "./content.ts";
+import { type Entry, encodeEntry, entryFlag, entryType, fidelityBit, nameBoundary } from "./entry.ts";
+import { display, join, type RawPath } from "./names.ts";
+import type { NamedStat, Posix, Stat } from "./posix.ts";
+
+/** An entry with what tells whether it changed since. */
+export interface ScannedEntry extends Entry {
+  readonly dev: string;
+  readonly ino: bigint;
+  readonly ctimeNs: bigint;
+  /** False while a change in the same clock tick as the reading could hide behind equal times (the racy-clean rule of git's index). */
+  readonly settled: boolean;
+  readonly children: ScannedTree | null;
+}
+
+export interface ScannedTree {
+  readonly entries: readonly ScannedEntry[];
+  readonly hash: Hash;
+}
+
+export interface Scan {
+  readonly root: ScannedEntry;
+  readonly snapshot: Hash;
+  readonly problems: readonly Problem[];
+  readonly entries: number;
+  readonly bytes: number;
+  /** First member's path to all members' paths, for inodes with several names in the workspace. */
+  readonly groups: ReadonlyMap<RawPath, readonly RawPath[]>;
+}
+
+export interface ScanOptions {
+  readonly previous?: ScannedEntry | undefined;
+  readonly skip: (path: RawPath) => boolean;
+  readonly breathe: () => Promise<void> | undefined;
+}
+
+/** Kernel timestamps advance with the timer tick, at the slowest every 10 ms. */
+const clockTickNs = 20_000_000n;
+
+export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Promise<Scan> {
+  const problems: Problem[] = [];
+  const groups = new Map<RawPath, RawPath[]>();
+  const firstNames = new Map<string, RawPath>();
+  const { breathe } = options;
+  let entries = 0;
+  let bytes = 0;
+
+  async function scanDirectory(path: RawPath, previous: ScannedTree | null | undefined): Promise<ScannedTree> {
+    const known = new Map(previous?.entries.map((entry) => [entry.name, entry]));
+    const found: ScannedEntry[] = [];
+    for (const stat of posix.readDirectory(path)) {
+      const at = join(path, stat.name);
+      if (options.skip(at)) continue;
+      const entry = await scanEntry(at, stat, known.get(stat.name));
+      if (entry !== undefined) found.push(entry);
+      await breathe();
+    }
+    const same = previous?.entries.length === found.length && found.every((entry, i) => entry === previous.entries[i]);
+    if (previous !== undefined && previous !== null && same) return previous;
+    const hash = putSequence(
+      batch,
+      found.map((entry) => ({ bytes: encodeEntry(entry), boundary: nameBoundary(entry.name) })),
+    );
+    return { entries: found, hash };
+  }
+
+  async function scanEntry(
+    path: RawPath,
+    stat: NamedStat,
+    known: ScannedEntry | undefined,
+  ): Promise<ScannedEntry | undefined> {
+    entries++;
+    const same = known !== undefined && isUnchanged(known, stat) ? known : undefined;
+    if (stat.type === entryType.directory) return scanFolder(path, stat, known, same);
+    if (stat.type === entryType.file && stat.nlink > 1) {
+      const key = `${stat.dev}/${stat.ino}`;
+      const first = firstNames.get(key);
+      if (first !== undefined) {
+        groups.set(first, [...(groups.get(first) ?? [first]), path]);
+        if (same?.type === entryType.hardLink && same.tail === first) return same;
+        return { ...blank(stat), ...stamp(stat), type: entryType.hardLink, tail: first };
+      }
+      firstNames.set(key, path);
+    }
+    if (same?.type === stat.type) {
+      bytes += same.size;
+      return same;
+    }
+    try {
+      return await readEntry(path, stat, 1);
+    } catch (error) {
+      const reason = unreadableReason(error);
+      return reason === undefined ? undefined : unread(path, stat, reason, known);
+    }
+  }
+
+  async function scanFolder(
+    path: RawPath,
+    stat: NamedStat,
+    known: ScannedEntry | undefined,
+    same: ScannedEntry | undefined,
+  ): Promise<ScannedEntry | undefined> {
+    let children: ScannedTree;
+    try {
+      children = await scanDirectory(path, known?.children);
+    } catch (error) {
+      const reason = unreadableReason(error);
+      return reason === undefined ? undefined : unread(path, stat, reason, known);
+    }
+    if (same?.children === children) return same;
+    const xattrs = same?.xattrs ?? posix.getXattrs(path);
+    return {
+      ...metadata(stat),
+      ...stamp(stat),
+      xattrs,
+      type: entryType.directory,
+      size: 0,
+      content: children.hash,
+      children,
+    };
+  }
+
+  async function readEntry(path: RawPath, stat: NamedStat, attempt: number): Promise<ScannedEntry | undefined> {
+    const base = { ...metadata(stat), ...stamp(stat), xattrs: posix.getXattrs(path), type: stat.type, size: 0 };
+    if (stat.type === entryType.symlink) return { ...base, tail: posix.readLink(path) };
+    if (stat.type === entryType.socket) {
+      problems.push({ path: display(path), reason: "is a socket; sockets are left alone" });
+      return base;
+    }
+    if (stat.type !== entryType.file) {
+      if ((posix.fidelity & fidelityBit.devices) === 0 && stat.type !== entryType.fifo) {
+        problems.push({ path: display(path), reason: "is a device node, which only root can restore" });
+      }
+      return { ...base, rdevMajor: stat.rdevMajor, rdevMinor: stat.rdevMinor };
+    }
+    const { content, flags, size, ctimeNs } = await storeContent(posix, path, batch, breathe);
+    if (ctimeNs !== stat.ctimeNs && attempt < 3) {
+      const again = posix.stat(path);
+      return again === undefined ? undefined : readEntry(path, { ...again, name: stat.name }, attempt + 1);
+    }
+    bytes += size;
+    const torn = (flags & entryFlag.torn) !== 0 || ctimeNs !== stat.ctimeNs;
+    if (torn) problems.push({ path: display(path), reason: "changed while it was read; stored as last read" });
+    return { ...base, content, flags: torn ? flags | entryFlag.torn : flags, size, settled: base.settled && !torn };
+  }
+
+  function unread(
+    path: RawPath,
+    stat: Stat & { name: RawPath },
+    reason: string,
+    known: ScannedEntry | undefined,
+  ): ScannedEntry {
+    problems.push({ path: display(path), reason });
+    if (known?.type === entryType.unread && known.tail === reason && known.name === stat.name) return known;
+    return { ...blank(stat), ...stamp(stat), type: entryType.unread, tail: reason, settled: false };
+  }
+
+  const rootStat = posix.stat("");
+  if (rootStat === undefined)
+    throw Object.assign(new Error("ENOENT: the directory is gone"), { code: "ENOENT", syscall: "stat" });
+  const children = await scanDirectory("", options.previous?.children);
+  const root: ScannedEntry = {
+    ...metadata({ ...rootStat, name: "" }),
+    ...stamp(rootStat),
+    xattrs: posix.getXattrs(""),
+    type: entryType.directory,
+    size: 0,
+    content: children.hash,
+    children,
+  };
+  const snapshot = batch.put(Buffer.concat([Buffer.from([3, posix.fidelity]), encodeEntry(root)]));
+  return { root, snapshot, problems, entries, bytes, groups };
+}
+
+function isUnchanged(known: ScannedEntry, stat: Stat): boolean {
+  return (
+    known.settled &&
+    known.ino === stat.ino &&
+    known.ctimeNs === stat.ctimeNs &&
+    known.mtimeNs === (known.type === entryType.hardLink ? 0n : stat.mtimeNs) &&
+    known.dev === stat.dev
+  );
+}
+
+function stamp(stat: Stat): { dev: string; ino: bigint; ctimeNs: bigint; settled: boolean; children: null } {
+  const nowNs = BigInt(Date.now()) * 1_000_000n;
+  return {
+    dev: stat.dev,
+    ino: stat.ino,
+    ctimeNs: stat.ctimeNs,
+    settled: stat.ctimeNs < nowNs - clockTickNs,
+    children: null,
+  };
+}
+
+function metadata(stat: NamedStat): Omit<Entry, "type" | "size" | "xattrs"> {
+  const { mode, uid, gid, mtimeNs } = stat;
+  return { ...blank(stat), mode, uid, gid, mtimeNs };
+}
+
+function blank(stat: { name: RawPath }): Omit<Entry, "type"> {
+  return {
+    name: stat.name,
+    flags: 0,
+    mode: 0,
+    uid: 0,
+    gid: 0,
+    mtimeNs: 0n,
+    size: 0,
+    rdevMajor: 0,
+    rdevMinor: 0,
+    tail: "",
+    xattrs: [],
+    content: null,
+  };
+}
+
+/** True for an error that means the directory itself is gone. */
+export const isGone = (error: unknown): boolean => systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR";

@@ -1,0 +1,213 @@
+// The only file that loads the addon; says whether this machine has it, and decodes what it returns.
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * System calls that Node lacks, below a root directory that no call can leave. All are synchronous.
+ *
+ * `root` is the descriptor of an open directory (O_RDONLY | O_DIRECTORY or O_PATH), which the caller owns. A path is
+ * raw bytes relative to it: components separated by single slashes, without "." and "..", no slash at either end; empty
+ * means the root itself; it may be longer than PATH_MAX. A symbolic link among its parents is refused with ELOOP, and
+ * the last component is never followed.
+ *
+ * A failed call throws an Error with `code`, `errno` and `syscall` as those of node:fs; a wrong argument throws a
+ * TypeError.
+ */
+export interface Native {
+  /** Records of all entries, for decodeEntries, sorted by the names' bytes. An entry that vanishes meanwhile is left out. */
+  readDirectory(root: number, path: Uint8Array): Buffer;
+  /** One record with an empty name, for decodeEntries; null on ENOENT and ENOTDIR. */
+  stat(root: number, path: Uint8Array): Buffer | null;
+  /** The target of a symbolic link. */
+  readLink(root: number, path: Uint8Array): Buffer;
+  /** A descriptor; O_NOFOLLOW, O_CLOEXEC and O_NOCTTY are added to `flags`. The umask applies to `mode`. */
+  open(root: number, path: Uint8Array, flags: number, mode: number): number;
+
+  /** The mode is exact, whatever the umask. If only setting it fails, the directory stays. */
+  makeDirectory(root: number, path: Uint8Array, mode: number): void;
+  makeSymlink(root: number, target: Uint8Array, path: Uint8Array): void;
+  /** A second name for `from`; if that is a symbolic link, for the link itself. */
+  makeLink(root: number, from: Uint8Array, to: Uint8Array): void;
+  /** A FIFO, socket, character or block device, as the type bits of `mode` say. The mode is exact as above. */
+  makeNode(root: number, path: Uint8Array, mode: number, rdevMajor: number, rdevMinor: number): void;
+  unlink(root: number, path: Uint8Array): void;
+  removeDirectory(root: number, path: Uint8Array): void;
+  /** `flags`: 0 or one of renameFlags. */
+  rename(root: number, from: Uint8Array, to: Uint8Array, flags: number): void;
+
+  /** ENOTSUP on symbolic links: their mode cannot be changed. */
+  setMode(root: number, path: Uint8Array, mode: number): void;
+  /** 0xffffffff leaves an id as it is. Clears set-id bits and file capabilities: set mode and xattrs afterwards. */
+  setOwner(root: number, path: Uint8Array, uid: number, gid: number): void;
+  /** Exact nanoseconds since 1970, negative before. null leaves the time of access as it is. */
+  setTimes(root: number, path: Uint8Array, atimeNs: bigint | null, mtimeNs: bigint): void;
+
+  /** Name and value of each that the process may see, sorted by the names' bytes; [] where the file system has none. */
+  getXattrs(root: number, path: Uint8Array): Array<[name: Buffer, value: Buffer]>;
+  setXattr(root: number, path: Uint8Array, name: Uint8Array, value: Uint8Array): void;
+  removeXattr(root: number, path: Uint8Array, name: Uint8Array): void;
+
+  /** Waits until the whole file system of `fd` is on its device. */
+  syncFileSystem(fd: number): void;
+  /**
+   * The next range [start, end) at or after `offset` that is not a hole; null if only a hole follows or the file ends.
+   * Where the file system does not know holes, all is data. Moves the descriptor's position.
+   */
+  nextData(fd: number, offset: number): [start: number, end: number] | null;
+}
+
+/** Flags of Native.rename. */
+export const renameFlags = { noReplace: 1, exchange: 2 } as const;
+
+/** Bits of NativeEntry.attributes (STATX_ATTR_*) that forbid changes. */
+export const entryAttributes = { immutable: 0x10, append: 0x20 } as const;
+
+/** What is known about one directory entry. */
+export interface NativeEntry {
+  /** A view into the decoded buffer; empty from Native.stat. */
+  name: Buffer;
+  /** Type and permission bits, as in st_mode. */
+  mode: number;
+  uid: number;
+  gid: number;
+  nlink: number;
+  rdevMajor: number;
+  rdevMinor: number;
+  devMajor: number;
+  devMinor: number;
+  /** See entryAttributes. */
+  attributes: number;
+  ino: bigint;
+  size: bigint;
+  /** Allocated, in units of 512 bytes. */
+  blocks: bigint;
+  /** Held at the limits of 64 bits beyond the years 1677 to 2262. */
+  mtimeNs: bigint;
+  ctimeNs: bigint;
+  /** 0 where the kernel does not tell (before Linux 5.8). */
+  mountId: bigint;
+}
+
+/** Offsets in a record; EntryRecord in native/core/entry.hpp is the other side. */
+const field = {
+  recordLength: 0,
+  nameLength: 4,
+  mode: 6,
+  uid: 8,
+  gid: 12,
+  nlink: 16,
+  rdevMajor: 20,
+  rdevMinor: 24,
+  devMajor: 28,
+  devMinor: 32,
+  attributes: 36,
+  ino: 40,
+  size: 48,
+  blocks: 56,
+  mtimeNs: 64,
+  ctimeNs: 72,
+  mountId: 80,
+  name: 88,
+} as const;
+
+/** Decodes what Native.readDirectory and Native.stat return. Throws a RangeError if that is cut or damaged. */
+export function decodeEntries(records: Buffer): NativeEntry[] {
+  const entries: NativeEntry[] = [];
+  for (let at = 0; at < records.length; ) {
+    const recordLength = records.readUInt32LE(at + field.recordLength);
+    const nameStart = at + field.name;
+    const nameEnd = nameStart + records.readUInt16LE(at + field.nameLength);
+    if (nameEnd > at + recordLength || at + recordLength > records.length) {
+      throw new RangeError(`damaged entry record at byte ${at}`);
+    }
+    entries.push({
+      name: records.subarray(nameStart, nameEnd),
+      mode: records.readUInt16LE(at + field.mode),
+      uid: records.readUInt32LE(at + field.uid),
+      gid: records.readUInt32LE(at + field.gid),
+      nlink: records.readUInt32LE(at + field.nlink),
+      rdevMajor: records.readUInt32LE(at + field.rdevMajor),
+      rdevMinor: records.readUInt32LE(at + field.rdevMinor),
+      devMajor: records.readUInt32LE(at + field.devMajor),
+      devMinor: records.readUInt32LE(at + field.devMinor),
+      attributes: records.readUInt32LE(at + field.attributes),
+      ino: records.readBigUInt64LE(at + field.ino),
+      size: records.readBigUInt64LE(at + field.size),
+      blocks: records.readBigUInt64LE(at + field.blocks),
+      mtimeNs: records.readBigInt64LE(at + field.mtimeNs),
+      ctimeNs: records.readBigInt64LE(at + field.ctimeNs),
+      mountId: records.readBigUInt64LE(at + field.mountId),
+    });
+    at += recordLength;
+  }
+  return entries;
+}
+
+/** The addon, or why it is not there. */
+export type LoadedNative = { native: Native } | { native: null; reason: string };
+
+/** A binary that lacks one of these was built from other sources. */
+const calls: Record<keyof Native, true> = {
+  readDirectory: true,
+  stat: true,
+  readLink: true,
+  open: true,
+  makeDirectory: true,
+  makeSymlink: true,
+  makeLink: true,
+  makeNode: true,
+  unlink: true,
+  removeDirectory: true,
+  rename: true,
+  setMode: true,
+  setOwner: true,
+  setTimes: true,
+  getXattrs: true,
+  setXattr: true,
+  removeXattr: true,
+  syncFileSystem: true,
+  nextData: true,
+};
+
+/** The package's folder, above src/ as well as above dist/src/. */
+function packageRoot(): string | undefined {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (true) {
+    const manifest = join(folder, "package.json");
+    if (existsSync(manifest) && JSON.parse(readFileSync(manifest, "utf8")).name === "agentrewind") return folder;
+    const parent = dirname(folder);
+    if (parent === folder) return undefined;
+    folder = parent;
+  }
+}
+
+function load(): LoadedNative {
+  const rebuild = "run `npm rebuild agentrewind`";
+  if (process.platform !== "linux") return { native: null, reason: "the native addon is built on Linux only" };
+  const root = packageRoot();
+  if (root === undefined) return { native: null, reason: `no package.json of agentrewind above ${import.meta.url}` };
+  const file = join(root, "native", "build", "Release", "agentrewind.node");
+  if (!existsSync(file)) return { native: null, reason: `${file} is not there: ${rebuild}` };
+  let addon: Partial<Native>;
+  try {
+    addon = createRequire(import.meta.url)(file) as Partial<Native>;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    return { native: null, reason: `${file} does not load (${cause}): ${rebuild}` };
+  }
+  const missing = Object.keys(calls).find((name) => typeof addon[name as keyof Native] !== "function");
+  if (missing !== undefined)
+    return { native: null, reason: `${file} is older than this code (no ${missing}): ${rebuild}` };
+  return { native: addon as Native };
+}
+
+let loaded: LoadedNative | undefined;
+
+/** Loads the addon once. AGENTREWIND_NATIVE=off keeps it out, so that the portable path runs. */
+export function loadNative(): LoadedNative {
+  if (process.env.AGENTREWIND_NATIVE === "off") return { native: null, reason: "AGENTREWIND_NATIVE=off" };
+  loaded ??= load();
+  return loaded;
+}

@@ -1,0 +1,376 @@
+// The catalog's rows of one environment: threads, checkpoints, rewinds, lessons, intents. Every multi-row change is one transaction.
+import { asDiskFull, RewindError } from "../errors.ts";
+import type { Sql, Statement } from "./database.ts";
+
+export interface ThreadRow {
+  readonly id: number;
+  readonly name: string;
+  readonly head: number | null;
+  readonly next_seq: number;
+  readonly forked_from: number | null;
+  readonly active_at: string;
+}
+
+export interface ManifestRow {
+  readonly files: string | null;
+  readonly processes: string | null;
+}
+
+/** `none`: no tool ran behind it; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
+export type ToolsMark = "none" | "ran" | "unknown";
+
+export interface CheckpointRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly thread_name: string;
+  readonly seq: number;
+  readonly parent: number | null;
+  readonly timeline: number | null;
+  readonly turn: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly label: string | null;
+  readonly anchor: string | null;
+  readonly context: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly files: string | null;
+  readonly processes: string | null;
+  readonly tools: ToolsMark;
+  readonly tools_files: string | null;
+  readonly tools_processes: string | null;
+  /** JSON, as are activity, problems, timings and lessons. */
+  readonly changes: string | null;
+  readonly activity: string;
+  readonly problems: string;
+  readonly timings: string;
+  readonly lessons: string;
+  readonly created_at: string;
+}
+
+export interface NewCheckpoint {
+  readonly thread: number;
+  readonly seq: number;
+  readonly parent: number | null;
+  readonly turn: number;
+  readonly kind: string;
+  readonly state: "captured" | "not-restorable";
+  readonly reason: string | null;
+  readonly label: string | null;
+  readonly anchor: string | null;
+  readonly context: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly manifest: ManifestRow | null;
+  readonly changes: unknown;
+  readonly activity: unknown;
+  readonly problems: unknown;
+  readonly timings: unknown;
+  readonly lessons: readonly number[];
+}
+
+export interface RewindRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly key: string | null;
+  readonly kind: string;
+  readonly requested_by: string;
+  readonly scope: string;
+  readonly head_before: number | null;
+  readonly left_at: number;
+  readonly target: number;
+  readonly epoch: number;
+  readonly delivered: number;
+  readonly undone: number;
+  readonly result: string;
+  readonly created_at: string;
+}
+
+export interface LessonRow {
+  readonly id: number;
+  readonly text: string;
+  readonly from_seq: number;
+  readonly to_seq: number;
+  readonly created_at: string;
+}
+
+export interface IntentRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly kind: string;
+  readonly payload: string;
+}
+
+/** What closes a rewind: the heads move, the epoch rises, the rewind, its lesson and the intent's end are stored (F-22). */
+export interface RewindCommit {
+  readonly intent: number | null;
+  readonly thread: number;
+  readonly key: string | null;
+  readonly kind: string;
+  readonly requestedBy: string;
+  readonly scope: string;
+  readonly headBefore: number | null;
+  readonly leftAt: number;
+  readonly target: number;
+  readonly delivered: boolean;
+  readonly undoes: number | null;
+  readonly lesson: string | null;
+  readonly moveThread: boolean;
+  readonly moveTimeline: boolean;
+  readonly result: unknown;
+}
+
+const checkpointSelect = `
+  SELECT c.*, t.name AS thread_name, m.files, m.processes, f.files AS tools_files, f.processes AS tools_processes
+  FROM checkpoint c JOIN thread t ON t.id = c.thread LEFT JOIN manifest m ON m.id = c.manifest LEFT JOIN manifest f ON f.id = c.tools_from`;
+
+export type Catalog = ReturnType<typeof openCatalog>;
+
+/** Reads and writes the rows of environment `environment`; writing needs its lock (F-26). */
+export function openCatalog(sql: Sql, environment: string) {
+  const now = (): string => new Date().toISOString();
+  const prepared = new Map<string, Statement>();
+  const statement = (text: string): Statement => {
+    let found = prepared.get(text);
+    if (found === undefined) {
+      found = sql.prepare<unknown[]>(text);
+      prepared.set(text, found);
+    }
+    return found;
+  };
+  const get = <T>(text: string, ...values: unknown[]): T | undefined => statement(text).get(...values) as T | undefined;
+  const all = <T>(text: string, ...values: unknown[]): T[] => statement(text).all(...values) as T[];
+  const run = (text: string, ...values: unknown[]): number => Number(statement(text).run(...values).lastInsertRowid);
+  const transaction = <T>(work: () => T): T => {
+    try {
+      return sql.transaction(work).immediate();
+    } catch (error) {
+      throw asDiskFull(error, "the store's catalog");
+    }
+  };
+
+  const epoch = (): number =>
+    get<{ epoch: number }>("SELECT epoch FROM environment WHERE id = ?", environment)?.epoch ?? 0;
+
+  function requireEpoch(issued: number): void {
+    const current = epoch();
+    if (issued === current) return;
+    throw new RewindError(
+      "STALE_EPOCH",
+      `This was issued in epoch ${issued}; a rewind has moved the environment to epoch ${current}.`,
+      {
+        hint: "Drop it and go on from the restored context.",
+        details: { issued, current },
+      },
+    );
+  }
+
+  function addManifest(manifest: ManifestRow): number {
+    const at = now();
+    const found = get<{ id: number }>(
+      "SELECT id FROM manifest WHERE files IS ? AND processes IS ? ORDER BY id LIMIT 1",
+      manifest.files,
+      manifest.processes,
+    );
+    return (
+      found?.id ??
+      run(
+        "INSERT INTO manifest (files, processes, files_at, processes_at) VALUES (?, ?, ?, ?)",
+        manifest.files,
+        manifest.processes,
+        at,
+        at,
+      )
+    );
+  }
+
+  return {
+    epoch,
+    requireEpoch,
+    timelineHead: (): number | null =>
+      get<{ head: number | null }>("SELECT head FROM environment WHERE id = ?", environment)?.head ?? null,
+    generation: (): number =>
+      get<{ generation: number }>("SELECT generation FROM environment WHERE id = ?", environment)?.generation ?? 0,
+    raiseGeneration: (): number => {
+      run("UPDATE environment SET generation = generation + 1 WHERE id = ?", environment);
+      return (
+        get<{ generation: number }>("SELECT generation FROM environment WHERE id = ?", environment)?.generation ?? 0
+      );
+    },
+
+    threads: (): ThreadRow[] =>
+      all("SELECT * FROM thread WHERE environment = ? ORDER BY active_at DESC, id DESC", environment),
+    thread: (name: string): ThreadRow | undefined =>
+      get("SELECT * FROM thread WHERE environment = ? AND name = ?", environment, name),
+    makeThread(name: string): ThreadRow {
+      run("INSERT OR IGNORE INTO thread (environment, name, active_at) VALUES (?, ?, ?)", environment, name, now());
+      return get("SELECT * FROM thread WHERE environment = ? AND name = ?", environment, name) as ThreadRow;
+    },
+    /** Takes the thread's next number; it is never given again (F-17). */
+    takeSeq(thread: number): number {
+      return transaction(() => {
+        const seq = get<{ next_seq: number }>("SELECT next_seq FROM thread WHERE id = ?", thread)?.next_seq ?? 0;
+        run("UPDATE thread SET next_seq = ? WHERE id = ?", seq + 1, thread);
+        return seq;
+      });
+    },
+
+    checkpoint: (id: number): CheckpointRow | undefined => get(`${checkpointSelect} WHERE c.id = ?`, id),
+    checkpointBySeq: (thread: number, seq: number): CheckpointRow | undefined =>
+      get(`${checkpointSelect} WHERE c.thread = ? AND c.seq = ?`, thread, seq),
+    checkpointByAnchor: (thread: number, anchor: string): CheckpointRow | undefined =>
+      get(`${checkpointSelect} WHERE c.thread = ? AND c.anchor = ? ORDER BY c.seq DESC LIMIT 1`, thread, anchor),
+    checkpoints: (thread: number): CheckpointRow[] =>
+      all(`${checkpointSelect} WHERE c.thread = ? ORDER BY c.seq`, thread),
+    allCheckpoints: (): CheckpointRow[] =>
+      all(`${checkpointSelect} WHERE t.environment = ? ORDER BY c.id`, environment),
+    /** From `from` back to the first, newest first, along `parent` or along the environment's `timeline`. */
+    lineage(from: number | null, along: "parent" | "timeline" = "parent"): CheckpointRow[] {
+      if (from === null) return [];
+      return all(
+        `WITH RECURSIVE line(id, depth) AS (
+           SELECT ?, 0 UNION ALL SELECT c.${along}, depth + 1 FROM checkpoint c JOIN line ON c.id = line.id WHERE c.${along} IS NOT NULL
+         ) ${checkpointSelect} JOIN line ON line.id = c.id ORDER BY line.depth`,
+        from,
+      );
+    },
+
+    /** One transaction: the pair becomes visible and the heads move to it (F-16). */
+    addCheckpoint(row: NewCheckpoint, issued: number, moveHeads = true): CheckpointRow {
+      const id = transaction(() => {
+        requireEpoch(issued);
+        const timeline =
+          get<{ head: number | null }>("SELECT head FROM environment WHERE id = ?", environment)?.head ?? null;
+        const added = run(
+          `INSERT INTO checkpoint (thread, seq, parent, timeline, turn, kind, state, reason, label, anchor, context, messages, serializer,
+             manifest, changes, activity, problems, timings, lessons, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          row.thread,
+          row.seq,
+          row.parent,
+          timeline,
+          row.turn,
+          row.kind,
+          row.state,
+          row.reason,
+          row.label,
+          row.anchor,
+          row.context,
+          row.messages,
+          row.serializer,
+          row.manifest === null ? null : addManifest(row.manifest),
+          row.changes === null ? null : JSON.stringify(row.changes),
+          JSON.stringify(row.activity),
+          JSON.stringify(row.problems),
+          JSON.stringify(row.timings),
+          JSON.stringify(row.lessons),
+          now(),
+        );
+        if (moveHeads) {
+          run("UPDATE thread SET head = ?, active_at = ? WHERE id = ?", added, now(), row.thread);
+          run("UPDATE environment SET head = ? WHERE id = ?", added, environment);
+        }
+        return added;
+      });
+      return get(`${checkpointSelect} WHERE c.id = ?`, id) as CheckpointRow;
+    },
+    markDurable: (id: number): void => {
+      run("UPDATE checkpoint SET state = 'durable' WHERE id = ? AND state = 'captured'", id);
+    },
+    markNotRestorable: (id: number, reason: string): void => {
+      run("UPDATE checkpoint SET state = 'not-restorable', reason = ? WHERE id = ?", reason, id);
+    },
+    markTools(id: number, tools: ToolsMark, from: ManifestRow | null): void {
+      transaction(() => {
+        run(
+          "UPDATE checkpoint SET tools = ?, tools_from = ? WHERE id = ?",
+          tools,
+          from === null ? null : addManifest(from),
+          id,
+        );
+      });
+    },
+    setLabel: (id: number, label: string): void => {
+      run("UPDATE checkpoint SET label = ? WHERE id = ?", label, id);
+    },
+    setTimings: (id: number, timings: unknown): void => {
+      run("UPDATE checkpoint SET timings = ? WHERE id = ?", JSON.stringify(timings), id);
+    },
+
+    openIntent: (thread: number, kind: string, payload: unknown): number =>
+      run(
+        "INSERT INTO intent (environment, thread, kind, state, payload, created_at) VALUES (?, ?, ?, 'open', ?, ?)",
+        environment,
+        thread,
+        kind,
+        JSON.stringify(payload),
+        now(),
+      ),
+    closeIntent: (id: number, state: "done" | "undone"): void => {
+      run("UPDATE intent SET state = ? WHERE id = ?", state, id);
+    },
+    openIntents: (): IntentRow[] =>
+      all(
+        "SELECT id, thread, kind, payload FROM intent WHERE environment = ? AND state = 'open' ORDER BY id",
+        environment,
+      ),
+
+    commitRewind(commit: RewindCommit, issued: number): RewindRow {
+      const id = transaction(() => {
+        requireEpoch(issued);
+        if (commit.moveThread)
+          run("UPDATE thread SET head = ?, active_at = ? WHERE id = ?", commit.target, now(), commit.thread);
+        if (commit.moveTimeline) run("UPDATE environment SET head = ? WHERE id = ?", commit.target, environment);
+        run("UPDATE environment SET epoch = epoch + 1 WHERE id = ?", environment);
+        const added = run(
+          `INSERT INTO rewind (thread, key, kind, requested_by, scope, head_before, left_at, target, epoch, delivered, result, created_at)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          commit.thread,
+          commit.key,
+          commit.kind,
+          commit.requestedBy,
+          commit.scope,
+          commit.headBefore,
+          commit.leftAt,
+          commit.target,
+          issued + 1,
+          commit.delivered ? 1 : 0,
+          JSON.stringify(commit.result),
+          now(),
+        );
+        if (commit.undoes !== null) run("UPDATE rewind SET undone = 1 WHERE id = ?", commit.undoes);
+        if (commit.lesson !== null) {
+          run(
+            "INSERT INTO lesson (thread, rewind, text, created_at) VALUES (?, ?, ?, ?)",
+            commit.thread,
+            added,
+            commit.lesson,
+            now(),
+          );
+        }
+        if (commit.intent !== null) run("UPDATE intent SET state = 'done' WHERE id = ?", commit.intent);
+        return added;
+      });
+      return get("SELECT * FROM rewind WHERE id = ?", id) as RewindRow;
+    },
+    setRewindResult: (id: number, result: unknown): void => {
+      run("UPDATE rewind SET result = ? WHERE id = ?", JSON.stringify(result), id);
+    },
+    rewindByKey: (thread: number, key: string): RewindRow | undefined =>
+      get("SELECT * FROM rewind WHERE thread = ? AND key = ?", thread, key),
+    /** Oldest first. */
+    rewinds: (thread: number): RewindRow[] => all("SELECT * FROM rewind WHERE thread = ? ORDER BY id", thread),
+    markDelivered: (thread: number): void => {
+      run("UPDATE rewind SET delivered = 1 WHERE thread = ? AND delivered = 0", thread);
+    },
+    /** Newest first. */
+    lessons: (thread: number): LessonRow[] =>
+      all(
+        `SELECT l.id, l.text, l.created_at, f.seq AS from_seq, t.seq AS to_seq
+         FROM lesson l JOIN rewind r ON r.id = l.rewind JOIN checkpoint f ON f.id = r.left_at JOIN checkpoint t ON t.id = r.target
+         WHERE l.thread = ? ORDER BY l.id DESC`,
+        thread,
+      ),
+  };
+}

@@ -1,0 +1,83 @@
+// Contexts: lists of opaque items that share their storage with every other version of the conversation (F-15).
+import type { Batch, Hash, ObjectReader } from "./objects.ts";
+import { putSequence, readSequence, type SequenceItem, sequenceObjects } from "./sequence.ts";
+
+/** A context as bytes: what the adapter's serializer made of each item. */
+export interface EncodedContext {
+  readonly serializer: string;
+  readonly messages: readonly Uint8Array[];
+  readonly channels: Readonly<Record<string, Uint8Array>>;
+}
+
+interface Header {
+  readonly serializer: string;
+  readonly messages: string;
+  readonly count: number;
+  readonly channels: string;
+}
+
+/** Stores a context and returns its name in hex; the caller commits the objects. */
+export function putContext(batch: Batch, context: EncodedContext): string {
+  const messages = putSequence(
+    batch,
+    context.messages.map((bytes) => named(batch.put(bytes))),
+  );
+  const channels = putSequence(
+    batch,
+    Object.keys(context.channels)
+      .sort()
+      .map((name) => channelItem(name, batch.put(context.channels[name] as Uint8Array))),
+  );
+  const header: Header = {
+    serializer: context.serializer,
+    messages: messages.toString("hex"),
+    count: context.messages.length,
+    channels: channels.toString("hex"),
+  };
+  return batch.put(Buffer.from(JSON.stringify(header))).toString("hex");
+}
+
+export function getContext(objects: ObjectReader, name: string): EncodedContext {
+  const header = readHeader(objects, name);
+  const messages = [...readSequence(objects, Buffer.from(header.messages, "hex"))].map((hash) => objects.get(hash));
+  const channels: Record<string, Uint8Array> = Object.create(null);
+  for (const item of readSequence(objects, Buffer.from(header.channels, "hex"))) {
+    const { channel, hash } = readChannelItem(item);
+    channels[channel] = objects.get(hash);
+  }
+  return { serializer: header.serializer, messages, channels };
+}
+
+/** Every object that a context needs. */
+export function* contextObjects(objects: ObjectReader, name: string): Generator<Hash> {
+  yield Buffer.from(name, "hex");
+  const header = readHeader(objects, name);
+  const messages = Buffer.from(header.messages, "hex");
+  const channels = Buffer.from(header.channels, "hex");
+  yield* sequenceObjects(objects, messages);
+  yield* readSequence(objects, messages);
+  yield* sequenceObjects(objects, channels);
+  for (const item of readSequence(objects, channels)) yield readChannelItem(item).hash;
+}
+
+function readHeader(objects: ObjectReader, name: string): Header {
+  return JSON.parse(objects.get(Buffer.from(name, "hex")).toString("utf8")) as Header;
+}
+
+function named(hash: Hash): SequenceItem {
+  return { bytes: hash, boundary: hash.readUInt32LE(0) };
+}
+
+function channelItem(channel: string, hash: Hash): SequenceItem {
+  const name = Buffer.from(channel, "utf8");
+  const bytes = Buffer.allocUnsafe(2 + name.length + 32);
+  bytes.writeUInt16LE(name.length, 0);
+  name.copy(bytes, 2);
+  hash.copy(bytes, 2 + name.length);
+  return { bytes, boundary: hash.readUInt32LE(0) };
+}
+
+function readChannelItem(item: Buffer): { channel: string; hash: Hash } {
+  const length = item.readUInt16LE(0);
+  return { channel: item.toString("utf8", 2, 2 + length), hash: item.subarray(2 + length) };
+}

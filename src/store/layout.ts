@@ -1,0 +1,36 @@
+// Where a store keeps what (docs/format.md, Layout), and its permissions.
+import { chmodSync, mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+
+export interface Layout {
+  readonly root: string;
+  readonly catalog: string;
+  readonly packs: string;
+  readonly locks: string;
+  readonly cache: string;
+}
+
+/** The user's store: $XDG_STATE_HOME/agentrewind, else ~/.local/state/agentrewind. */
+export function defaultStorePath(env: NodeJS.ProcessEnv = process.env): string {
+  return join(env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "agentrewind");
+}
+
+export function layoutOf(path: string): Layout {
+  const root = resolve(path);
+  return {
+    root,
+    catalog: join(root, "catalog.db"),
+    packs: join(root, "packs"),
+    locks: join(root, "locks"),
+    cache: join(root, "cache"),
+  };
+}
+
+/** Makes the folders, readable by the owner only (F-2). */
+export function prepareLayout(layout: Layout): void {
+  for (const folder of [layout.root, layout.packs, layout.locks, layout.cache]) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chmodSync(folder, 0o700);
+  }
+}

@@ -1,0 +1,302 @@
+// Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
+import { createHash, randomBytes } from "node:crypto";
+import { closeSync, fsync, fsyncSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { asDiskFull, RewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import type { Sql, Statement } from "./database.ts";
+
+/** A 32-byte SHA-256. */
+export type Hash = Buffer;
+
+/** Objects on their way in. Nothing of a batch is visible before its `commit`; one that is dropped leaves only unused bytes. */
+export interface Batch {
+  /** Stores the bytes unless the store has them. @throws DISK_FULL */
+  put(bytes: Uint8Array): Hash;
+  /** Makes everything that was put visible (F-6). Returns the bytes written. */
+  commit(): number;
+}
+
+export interface ObjectReader {
+  /** @throws STORE_CORRUPT when missing or damaged. */
+  get(hash: Hash): Buffer;
+  has(hash: Hash): boolean;
+  /** Undefined where the bytes are whole; else what is wrong with them. */
+  check(hash: Hash): string | undefined;
+}
+
+export interface Objects extends ObjectReader {
+  batch(): Batch;
+  /** Everything committed so far is on disk when it resolves (F-21). */
+  sync(): Promise<void>;
+  close(): void;
+}
+
+const magic = Buffer.from("ARWPACK1");
+const bufferLimit = 1 << 20;
+const rowsPerCommit = 500;
+const packLimit = 256 << 20;
+
+export function hashOf(bytes: Uint8Array): Hash {
+  return createHash("sha256").update(bytes).digest();
+}
+
+/** Identifies this run of the machine; unsynced bytes of another one may be gone. */
+export function bootId(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return "unknown";
+  }
+}
+
+interface Place {
+  readonly offset: number;
+  readonly length: number;
+}
+
+interface PackRow {
+  readonly id: number;
+  readonly name: string;
+  readonly length: number;
+  readonly synced: number;
+}
+
+/** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only). */
+export function openObjects(sql: Sql, folder: string, environment: string | null): Objects {
+  const find = sql.prepare("SELECT pack, offset, length FROM object WHERE hash = ?");
+  const packName = sql.prepare("SELECT name FROM pack WHERE id = ?").pluck();
+  const insert = sql.prepare("INSERT OR IGNORE INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)");
+  const unsynced = sql.prepare("SELECT id, name, length, synced FROM pack WHERE synced < length");
+  const setSynced = sql.prepare("UPDATE pack SET synced = max(synced, ?) WHERE id = ?");
+  const readers = new Map<number, number>();
+  let writer: PackWriter | undefined;
+
+  function open(): PackWriter {
+    if (environment === null) throw new Error("objects were opened for reading");
+    writer ??= openPackWriter(sql, folder, environment);
+    return writer;
+  }
+
+  function read(hash: Hash): Buffer | string {
+    const row = find.get(hash) as { pack: number; offset: number; length: number } | undefined;
+    if (row === undefined) return "it is missing";
+    try {
+      let fd = readers.get(row.pack);
+      if (fd === undefined) {
+        fd = openSync(join(folder, packName.get(row.pack) as string), "r");
+        readers.set(row.pack, fd);
+      }
+      const bytes = readAt(fd, row);
+      if (bytes === undefined) return "its pack is cut short";
+      return hashOf(bytes).equals(hash) ? bytes : "its bytes are damaged";
+    } catch (error) {
+      return `its pack cannot be read (${(error as Error).message})`;
+    }
+  }
+
+  return {
+    batch: () => openBatch(sql, open, (hash) => find.get(hash) !== undefined, insert),
+
+    get(hash) {
+      const bytes = read(hash);
+      if (typeof bytes !== "string") return bytes;
+      throw new RewindError("STORE_CORRUPT", `Object ${hash.toString("hex")} cannot be read: ${bytes}.`, {
+        hint: "Run `agentrewind verify` to see which checkpoints need it.",
+        details: { object: hash.toString("hex") },
+      });
+    },
+
+    has: (hash) => find.get(hash) !== undefined,
+
+    check(hash) {
+      const bytes = read(hash);
+      return typeof bytes === "string" ? bytes : undefined;
+    },
+
+    async sync() {
+      for (const row of unsynced.all() as PackRow[]) {
+        const fd = openSync(join(folder, row.name), "r");
+        try {
+          await fsyncFile(fd);
+        } finally {
+          closeSync(fd);
+        }
+        if (row.synced === 0) syncFolder(folder);
+        setSynced.run(row.length, row.id);
+      }
+      fault("durable.packs-synced");
+    },
+
+    close() {
+      writer?.close();
+      writer = undefined;
+      for (const fd of readers.values()) closeSync(fd);
+      readers.clear();
+    },
+  };
+}
+
+interface PackWriter {
+  readonly id: number;
+  /** Writes behind the last byte and returns where; a failure leaves the pack as it was. */
+  append(parts: readonly Uint8Array[], size: number): number;
+  close(): void;
+}
+
+function openPackWriter(sql: Sql, folder: string, environment: string): PackWriter {
+  const row = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC LIMIT 1")
+    .get(environment, packLimit) as PackRow | undefined;
+  const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
+  const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
+  let end = row?.length ?? magic.length;
+  let id = row?.id;
+  if (id === undefined) {
+    writeAll(fd, magic, 0);
+    const added = sql
+      .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
+      .run(name, environment, magic.length, bootId());
+    id = Number(added.lastInsertRowid);
+  }
+  return {
+    id,
+    append(parts, size) {
+      const offset = end;
+      writeAll(fd, parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts, size), offset);
+      end += size;
+      return offset;
+    },
+    close: () => closeSync(fd),
+  };
+}
+
+function openBatch(sql: Sql, open: () => PackWriter, known: (hash: Hash) => boolean, insert: Statement): Batch {
+  const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
+  const seen = new Set<string>();
+  let rows: (Place & { hash: Hash })[] = [];
+  let buffered: { hash: Hash; bytes: Buffer }[] = [];
+  let bufferedBytes = 0;
+  let written = 0;
+
+  function flush(): void {
+    if (buffered.length === 0) return;
+    let offset = open().append(
+      buffered.map((one) => one.bytes),
+      bufferedBytes,
+    );
+    for (const { hash, bytes } of buffered) {
+      rows.push({ hash, offset, length: bytes.length });
+      offset += bytes.length;
+    }
+    written += bufferedBytes;
+    buffered = [];
+    bufferedBytes = 0;
+  }
+
+  return {
+    put(bytes) {
+      const hash = hashOf(bytes);
+      const key = hash.toString("latin1");
+      if (seen.has(key) || known(hash)) return hash;
+      try {
+        seen.add(key);
+        buffered.push({ hash, bytes: Buffer.from(bytes) });
+        bufferedBytes += bytes.length;
+        if (bufferedBytes >= bufferLimit) flush();
+      } catch (error) {
+        throw asDiskFull(error, "the store");
+      }
+      return hash;
+    },
+
+    commit() {
+      try {
+        flush();
+        fault("objects.written");
+        for (let from = 0; from < rows.length; from += rowsPerCommit) {
+          const slice = rows.slice(from, from + rowsPerCommit);
+          sql
+            .transaction(() => {
+              const { id } = open();
+              for (const row of slice) insert.run(row.hash, id, row.offset, row.length);
+              const last = slice.at(-1) as Place;
+              grow.run(last.offset + last.length, bootId(), id);
+            })
+            .immediate();
+        }
+      } catch (error) {
+        throw asDiskFull(error, "the store");
+      }
+      fault("objects.committed");
+      rows = [];
+      const bytes = written;
+      written = 0;
+      return bytes;
+    },
+  };
+}
+
+function readAt(fd: number, at: Place): Buffer | undefined {
+  const bytes = Buffer.allocUnsafe(at.length);
+  for (let done = 0; done < bytes.length; ) {
+    const n = readSync(fd, bytes, done, bytes.length - done, at.offset + done);
+    if (n === 0) return undefined;
+    done += n;
+  }
+  return bytes;
+}
+
+const fsyncFile = promisify(fsync);
+
+function syncFolder(folder: string): void {
+  const fd = openSync(folder, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function writeAll(fd: number, bytes: Uint8Array, position: number): void {
+  let done = 0;
+  while (done < bytes.length) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+}
+
+/** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */
+export function dropLostObjects(sql: Sql, folder: string): number {
+  const boot = bootId();
+  const packs = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE synced < length AND boot <> ?")
+    .all(boot) as PackRow[];
+  let lost = 0;
+  for (const row of packs) {
+    const rows = sql
+      .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
+      .all(row.id, row.synced) as (Place & { hash: Buffer })[];
+    const gone = rows.filter((at) => !isWhole(join(folder, row.name), at));
+    sql
+      .transaction(() => {
+        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);
+        sql.prepare("UPDATE pack SET boot = ? WHERE id = ?").run(boot, row.id);
+      })
+      .immediate();
+    lost += gone.length;
+  }
+  return lost;
+}
+
+function isWhole(path: string, at: Place & { hash: Buffer }): boolean {
+  try {
+    const fd = openSync(path, "r");
+    try {
+      const bytes = readAt(fd, at);
+      return bytes !== undefined && hashOf(bytes).equals(at.hash);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,69 @@
+// The catalog's schema. `migrations[n]` brings format n to n + 1; none is ever edited after a release.
+
+/** "ARWD" (F-1). */
+export const applicationId = 0x41525744;
+
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE workspace (
+    id TEXT PRIMARY KEY, path TEXT NOT NULL, dev TEXT NOT NULL, ino TEXT NOT NULL, created_at TEXT NOT NULL
+  );
+  CREATE TABLE environment (
+    id TEXT PRIMARY KEY, workspace TEXT NOT NULL REFERENCES workspace(id), kind TEXT NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 0, epoch INTEGER NOT NULL DEFAULT 0, head INTEGER REFERENCES checkpoint(id),
+    UNIQUE (workspace, kind)
+  );
+  CREATE TABLE thread (
+    id INTEGER PRIMARY KEY, environment TEXT NOT NULL REFERENCES environment(id), name TEXT NOT NULL,
+    forked_from INTEGER REFERENCES checkpoint(id), head INTEGER REFERENCES checkpoint(id), next_seq INTEGER NOT NULL DEFAULT 0,
+    active_at TEXT NOT NULL, UNIQUE (environment, name)
+  );
+  CREATE TABLE pack (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, environment TEXT NOT NULL, length INTEGER NOT NULL, synced INTEGER NOT NULL,
+    boot TEXT NOT NULL
+  );
+  CREATE TABLE object (
+    hash BLOB PRIMARY KEY, pack INTEGER NOT NULL REFERENCES pack(id), offset INTEGER NOT NULL, length INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE snapshot (
+    name TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL, fidelity INTEGER NOT NULL, created_at TEXT NOT NULL
+  );
+  CREATE TABLE image (
+    name TEXT PRIMARY KEY, environment TEXT NOT NULL REFERENCES environment(id), bytes INTEGER NOT NULL, about TEXT NOT NULL,
+    created_at TEXT NOT NULL
+  );
+  CREATE TABLE manifest (
+    id INTEGER PRIMARY KEY, files TEXT, processes TEXT, files_at TEXT, processes_at TEXT
+  );
+  CREATE TABLE checkpoint (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id), seq INTEGER NOT NULL,
+    parent INTEGER REFERENCES checkpoint(id), timeline INTEGER REFERENCES checkpoint(id), turn INTEGER NOT NULL,
+    kind TEXT NOT NULL, state TEXT NOT NULL, reason TEXT, label TEXT, anchor TEXT,
+    context TEXT NOT NULL, messages INTEGER NOT NULL, serializer TEXT NOT NULL,
+    manifest INTEGER REFERENCES manifest(id), tools TEXT NOT NULL DEFAULT 'unknown', tools_from INTEGER REFERENCES manifest(id),
+    changes TEXT, activity TEXT NOT NULL, problems TEXT NOT NULL, timings TEXT NOT NULL, lessons TEXT NOT NULL,
+    created_at TEXT NOT NULL, UNIQUE (thread, seq)
+  );
+  CREATE INDEX checkpoint_anchor ON checkpoint(thread, anchor);
+  CREATE TABLE rewind (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id), key TEXT, kind TEXT NOT NULL, requested_by TEXT NOT NULL,
+    scope TEXT NOT NULL, head_before INTEGER REFERENCES checkpoint(id), left_at INTEGER NOT NULL REFERENCES checkpoint(id),
+    target INTEGER NOT NULL REFERENCES checkpoint(id), epoch INTEGER NOT NULL, delivered INTEGER NOT NULL, undone INTEGER NOT NULL DEFAULT 0,
+    result TEXT NOT NULL, created_at TEXT NOT NULL, UNIQUE (thread, key)
+  );
+  CREATE TABLE lesson (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id), rewind INTEGER NOT NULL REFERENCES rewind(id),
+    text TEXT NOT NULL, created_at TEXT NOT NULL
+  );
+  CREATE TABLE intent (
+    id INTEGER PRIMARY KEY, environment TEXT NOT NULL REFERENCES environment(id), thread INTEGER REFERENCES thread(id), kind TEXT NOT NULL,
+    state TEXT NOT NULL, payload TEXT NOT NULL, created_at TEXT NOT NULL
+  );
+  CREATE TABLE effect (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id), checkpoint INTEGER REFERENCES checkpoint(id), epoch INTEGER NOT NULL,
+    tool TEXT NOT NULL, class TEXT NOT NULL, arguments TEXT NOT NULL, state TEXT NOT NULL, result TEXT, created_at TEXT NOT NULL
+  );
+  `,
+];
+
+export const formatVersion = migrations.length;

@@ -1,0 +1,121 @@
+// Lists stored as objects, cut into chunks by content so that equal stretches of two lists are shared (F-7).
+import type { Batch, Hash, ObjectReader } from "./objects.ts";
+
+const leafMark = 1;
+const nodeMark = 2;
+const leafMask = 63;
+const nodeMask = 31;
+const chunkLimit = 512;
+
+export interface SequenceItem {
+  readonly bytes: Uint8Array;
+  /** u32 that decides whether a chunk ends behind this item. */
+  readonly boundary: number;
+}
+
+interface Child {
+  readonly hash: Hash;
+  readonly count: number;
+}
+
+/** Stores a list; equal lists have equal names. */
+export function putSequence(batch: Batch, items: Iterable<SequenceItem>): Hash {
+  let level: Child[] = [];
+  let chunk: SequenceItem[] = [];
+  const endLeaf = (): void => {
+    level.push({ hash: batch.put(encodeLeaf(chunk)), count: chunk.length });
+    chunk = [];
+  };
+  for (const item of items) {
+    chunk.push(item);
+    if ((item.boundary & leafMask) === 0 || chunk.length === chunkLimit) endLeaf();
+  }
+  if (chunk.length > 0 || level.length === 0) endLeaf();
+  while (level.length > 1) level = raise(batch, level);
+  return (level[0] as Child).hash;
+}
+
+function raise(batch: Batch, children: readonly Child[]): Child[] {
+  const parents: Child[] = [];
+  let chunk: Child[] = [];
+  const end = (): void => {
+    parents.push({ hash: batch.put(encodeNode(chunk)), count: chunk.reduce((sum, child) => sum + child.count, 0) });
+    chunk = [];
+  };
+  children.forEach((child, index) => {
+    chunk.push(child);
+    const atBoundary = (child.hash.readUInt32LE(0) & nodeMask) === 0 && chunk.length > 1;
+    if ((atBoundary || chunk.length === chunkLimit) && index < children.length - 1) end();
+  });
+  end();
+  return parents;
+}
+
+/** The items in order. */
+export function* readSequence(objects: ObjectReader, hash: Hash): Generator<Buffer> {
+  const bytes = objects.get(hash);
+  if (bytes[0] === leafMark) yield* leafItems(bytes);
+  else for (const child of nodeChildren(bytes)) yield* readSequence(objects, child);
+}
+
+/** The names of every object of the list itself, not of what its items name. */
+export function* sequenceObjects(objects: ObjectReader, hash: Hash): Generator<Hash> {
+  yield hash;
+  const bytes = objects.get(hash);
+  if (bytes[0] === nodeMark) for (const child of nodeChildren(bytes)) yield* sequenceObjects(objects, child);
+}
+
+/**
+ * The items of two lists outside of the chunks that they share, each in order.
+ * What is shared may be given in part: a caller that pairs items by key must expect equal items in both.
+ */
+export function differingItems(objects: ObjectReader, from: Hash, to: Hash): { from: Buffer[]; to: Buffer[] } {
+  if (from.equals(to)) return { from: [], to: [] };
+  const leavesFrom = [...leaves(objects, from)];
+  const leavesTo = [...leaves(objects, to)];
+  const names = (list: readonly Hash[]): Set<string> => new Set(list.map((hash) => hash.toString("latin1")));
+  const unique = (list: readonly Hash[], other: Set<string>): Buffer[] =>
+    list.filter((hash) => !other.has(hash.toString("latin1"))).flatMap((hash) => [...leafItems(objects.get(hash))]);
+  return { from: unique(leavesFrom, names(leavesTo)), to: unique(leavesTo, names(leavesFrom)) };
+}
+
+function* leaves(objects: ObjectReader, hash: Hash): Generator<Hash> {
+  const bytes = objects.get(hash);
+  if (bytes[0] === leafMark) yield hash;
+  else for (const child of nodeChildren(bytes)) yield* leaves(objects, child);
+}
+
+function encodeLeaf(items: readonly SequenceItem[]): Buffer {
+  const size = items.reduce((sum, item) => sum + 4 + item.bytes.length, 1);
+  const out = Buffer.allocUnsafe(size);
+  out[0] = leafMark;
+  let at = 1;
+  for (const { bytes } of items) {
+    out.writeUInt32LE(bytes.length, at);
+    out.set(bytes, at + 4);
+    at += 4 + bytes.length;
+  }
+  return out;
+}
+
+function encodeNode(children: readonly Child[]): Buffer {
+  const out = Buffer.allocUnsafe(1 + children.length * 40);
+  out[0] = nodeMark;
+  children.forEach((child, index) => {
+    out.set(child.hash, 1 + index * 40);
+    out.writeBigUInt64LE(BigInt(child.count), 1 + index * 40 + 32);
+  });
+  return out;
+}
+
+function* leafItems(bytes: Buffer): Generator<Buffer> {
+  for (let at = 1; at < bytes.length; ) {
+    const length = bytes.readUInt32LE(at);
+    yield bytes.subarray(at + 4, at + 4 + length);
+    at += 4 + length;
+  }
+}
+
+function* nodeChildren(bytes: Buffer): Generator<Hash> {
+  for (let at = 1; at < bytes.length; at += 40) yield bytes.subarray(at, at + 32);
+}

@@ -1,0 +1,52 @@
+// A store as its users hold it: layout, catalog, objects, and the order in which they reach the disk.
+import { closeSync, existsSync, fdatasync, openSync } from "node:fs";
+import { promisify } from "node:util";
+import { type Catalog, openCatalog } from "./catalog.ts";
+import { openDatabase, type Sql } from "./database.ts";
+import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
+import { dropLostObjects, type Objects, openObjects } from "./objects.ts";
+
+const syncData = promisify(fdatasync);
+
+export interface Store {
+  readonly layout: Layout;
+  readonly sql: Sql;
+  /** The rows and objects of one environment. Writing needs its lock. */
+  open(environment: string): { catalog: Catalog; objects: Objects };
+  /** Everything committed to the catalog so far is on disk when it resolves (F-21). */
+  syncLog(): Promise<void>;
+  close(): void;
+}
+
+/** Opens the store at `path` and makes it when it is not there. @throws STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL */
+export function openStore(path: string): Store {
+  const layout = layoutOf(path);
+  prepareLayout(layout);
+  const sql = openDatabase(layout.catalog);
+  dropLostObjects(sql, layout.packs);
+  const opened: Objects[] = [];
+  return {
+    layout,
+    sql,
+    open(environment) {
+      const objects = openObjects(sql, layout.packs, environment);
+      opened.push(objects);
+      return { catalog: openCatalog(sql, environment), objects };
+    },
+    async syncLog() {
+      // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
+      const log = `${layout.catalog}-wal`;
+      if (!existsSync(log)) return;
+      const fd = openSync(log, "r");
+      try {
+        await syncData(fd);
+      } finally {
+        closeSync(fd);
+      }
+    },
+    close() {
+      for (const objects of opened) objects.close();
+      sql.close();
+    },
+  };
+}
