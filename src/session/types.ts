@@ -105,8 +105,8 @@ export interface RewindRequest {
   readonly key?: string;
   /** The context that is left, for the safety checkpoint. Default: the head's. */
   readonly current?: Context;
-  /** Items to put behind the restored messages: what a person said in between. */
-  readonly carry?: readonly unknown[];
+  /** How many messages that a person sent in between the caller puts behind the restored ones; the message says so. */
+  readonly carried?: number;
   /** Texts that already reached the person in the turns that are abandoned. */
   readonly delivered?: readonly string[];
   /** Who asks. The agent's own requests need a lesson and count against the budget. Default "caller". */

@@ -8,6 +8,8 @@ export interface ThreadRow {
   readonly head: number | null;
   readonly next_seq: number;
   readonly forked_from: number | null;
+  /** JSON: ids of the lessons that the context at the head contains. */
+  readonly lessons: string;
   readonly active_at: string;
 }
 
@@ -116,6 +118,8 @@ export interface RewindCommit {
   readonly delivered: boolean;
   readonly undoes: number | null;
   readonly lesson: string | null;
+  /** Lessons that the context at the new head contains; the new one is added to them. */
+  readonly lessons: readonly number[];
   readonly moveThread: boolean;
   readonly moveTimeline: boolean;
   readonly result: unknown;
@@ -268,7 +272,13 @@ export function openCatalog(sql: Sql, environment: string) {
           now(),
         );
         if (moveHeads) {
-          run("UPDATE thread SET head = ?, active_at = ? WHERE id = ?", added, now(), row.thread);
+          run(
+            "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
+            added,
+            JSON.stringify(row.lessons),
+            now(),
+            row.thread,
+          );
           run("UPDATE environment SET head = ? WHERE id = ?", added, environment);
         }
         return added;
@@ -319,8 +329,6 @@ export function openCatalog(sql: Sql, environment: string) {
     commitRewind(commit: RewindCommit, issued: number): RewindRow {
       const id = transaction(() => {
         requireEpoch(issued);
-        if (commit.moveThread)
-          run("UPDATE thread SET head = ?, active_at = ? WHERE id = ?", commit.target, now(), commit.thread);
         if (commit.moveTimeline) run("UPDATE environment SET head = ? WHERE id = ?", commit.target, environment);
         run("UPDATE environment SET epoch = epoch + 1 WHERE id = ?", environment);
         const added = run(
@@ -340,13 +348,25 @@ export function openCatalog(sql: Sql, environment: string) {
           now(),
         );
         if (commit.undoes !== null) run("UPDATE rewind SET undone = 1 WHERE id = ?", commit.undoes);
+        const lessons = [...commit.lessons];
         if (commit.lesson !== null) {
+          lessons.push(
+            run(
+              "INSERT INTO lesson (thread, rewind, text, created_at) VALUES (?, ?, ?, ?)",
+              commit.thread,
+              added,
+              commit.lesson,
+              now(),
+            ),
+          );
+        }
+        if (commit.moveThread) {
           run(
-            "INSERT INTO lesson (thread, rewind, text, created_at) VALUES (?, ?, ?, ?)",
-            commit.thread,
-            added,
-            commit.lesson,
+            "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
+            commit.target,
+            JSON.stringify(lessons),
             now(),
+            commit.thread,
           );
         }
         if (commit.intent !== null) run("UPDATE intent SET state = 'done' WHERE id = ?", commit.intent);

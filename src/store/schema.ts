@@ -16,7 +16,7 @@ export const migrations: readonly string[] = [
   CREATE TABLE thread (
     id INTEGER PRIMARY KEY, environment TEXT NOT NULL REFERENCES environment(id), name TEXT NOT NULL,
     forked_from INTEGER REFERENCES checkpoint(id), head INTEGER REFERENCES checkpoint(id), next_seq INTEGER NOT NULL DEFAULT 0,
-    active_at TEXT NOT NULL, UNIQUE (environment, name)
+    lessons TEXT NOT NULL DEFAULT '[]', active_at TEXT NOT NULL, UNIQUE (environment, name)
   );
   CREATE TABLE pack (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, environment TEXT NOT NULL, length INTEGER NOT NULL, synced INTEGER NOT NULL,

@@ -1,0 +1,67 @@
+// The turn boundary of one environment: one capture or restore at a time, and a place where requests from outside wait for the boundary.
+
+/** How long nothing may run before a waiting request takes the gap between two steps of an agent for the boundary. */
+const idleMs = 100;
+
+export interface Coordinator {
+  /** Runs `work` when no capture, restore or other exclusive work runs. */
+  exclusive<T>(work: () => Promise<T>): Promise<T>;
+  /** Marks a model call or a tool as running; call the result when it ends. */
+  enter(): () => void;
+  /** Runs `work` at the next turn boundary, at once when nothing runs. */
+  atBoundary<T>(work: () => Promise<T>): Promise<T>;
+  /** A turn begins: requests that wait for the boundary run now. */
+  boundary(): Promise<void>;
+  /** True while a model call or a tool runs. */
+  readonly busy: boolean;
+}
+
+export function makeCoordinator(): Coordinator {
+  let tail: Promise<unknown> = Promise.resolve();
+  let running = 0;
+  let waiting: (() => Promise<void>)[] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  const exclusive = <T>(work: () => Promise<T>): Promise<T> => {
+    const result = tail.then(work, work);
+    tail = result.catch(() => {});
+    return result;
+  };
+
+  async function drain(): Promise<void> {
+    clearTimeout(timer);
+    const due = waiting;
+    waiting = [];
+    for (const work of due) await work();
+  }
+
+  function armTimer(): void {
+    clearTimeout(timer);
+    if (waiting.length > 0 && running === 0) timer = setTimeout(() => void drain(), idleMs);
+  }
+
+  return {
+    exclusive,
+    get busy() {
+      return running > 0;
+    },
+    enter() {
+      running++;
+      clearTimeout(timer);
+      let left = false;
+      return () => {
+        if (left) return;
+        left = true;
+        running--;
+        armTimer();
+      };
+    },
+    atBoundary(work) {
+      return new Promise((resolve, reject) => {
+        waiting.push(() => work().then(resolve, reject));
+        if (running === 0) void drain();
+      });
+    },
+    boundary: drain,
+  };
+}

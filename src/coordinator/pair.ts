@@ -1,0 +1,57 @@
+// One matched pair in the making: both halves are stored side by side, published in one transaction, then made durable.
+import { performance } from "node:perf_hooks";
+import type { Captured, Environment } from "../environment/environment.ts";
+
+export interface StoredHalf {
+  /** Bytes written for the conversation. */
+  readonly bytes: number;
+}
+
+export interface PairTimings {
+  readonly exposedMs: number;
+  readonly overlappedMs: number;
+  readonly bytes: number;
+}
+
+export interface PairSteps<Context extends StoredHalf, Row> {
+  readonly environment: Environment;
+  /** Ends the wait with a failed environment half; the agent goes on without it. */
+  readonly signal: AbortSignal | undefined;
+  storeContext(): Promise<Context>;
+  /** One transaction. `captured` is null when the environment could not be captured, for `failure`. */
+  publish(context: Context, captured: Captured | null, failure: unknown, workMs: number): Promise<Row>;
+  /** Both halves are on disk when it resolves. */
+  persist(row: Row): Promise<void>;
+}
+
+export interface Pair<Row> {
+  /** The published row. Rejects when the pair could not be stored at all. */
+  readonly published: Promise<Row>;
+  /** The row once both halves are durable. */
+  readonly durable: Promise<Row>;
+  /** Milliseconds of work until published; 0 before. */
+  readonly workMs: () => number;
+}
+
+/** Starts the capture at once; the caller waits where it must (invariant 1: nothing is visible before `publish`). */
+export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Context, Row>): Pair<Row> {
+  const start = performance.now();
+  let workMs = 0;
+  const capture = steps.environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
+  capture.durable.catch(() => {});
+  const published = (async () => {
+    const [environment, conversation] = await Promise.allSettled([capture.captured, steps.storeContext()]);
+    if (conversation.status === "rejected") throw conversation.reason;
+    const captured = environment.status === "fulfilled" ? environment.value : null;
+    const failure = environment.status === "rejected" ? environment.reason : undefined;
+    workMs = performance.now() - start;
+    return steps.publish(conversation.value, captured, failure, workMs);
+  })();
+  const durable = published.then(async (row) => {
+    await Promise.allSettled([capture.durable]);
+    await steps.persist(row);
+    return row;
+  });
+  durable.catch(() => {});
+  return { published, durable, workMs: () => workMs };
+}

@@ -1,0 +1,51 @@
+// Contexts to bytes and back, by the serializer of whoever drives the thread.
+import { RewindError } from "../errors.ts";
+import { type EncodedContext, getContext, putContext } from "../store/contexts.ts";
+import type { Batch, ObjectReader } from "../store/objects.ts";
+import type { Context, Serializer } from "./types.ts";
+
+/** Plain JSON values. */
+export const jsonSerializer: Serializer = {
+  name: "json@1",
+  encode(item) {
+    const text = JSON.stringify(item);
+    if (text === undefined) {
+      throw new RewindError(
+        "BAD_ARGUMENT",
+        "A context holds something that is not JSON (undefined, a function or a symbol).",
+        {
+          hint: "Give plain values, or a serializer of your own.",
+        },
+      );
+    }
+    return Buffer.from(text);
+  },
+  decode: (bytes) => JSON.parse(Buffer.from(bytes).toString("utf8")),
+};
+
+/** Puts the context into the batch; returns its name. */
+export async function storeContext(batch: Batch, context: Context, serializer: Serializer): Promise<string> {
+  const messages: Uint8Array[] = [];
+  for (const message of context.messages) messages.push(await serializer.encode(message));
+  const channels: Record<string, Uint8Array> = Object.create(null);
+  for (const [name, value] of Object.entries(context.channels ?? {})) {
+    if (value !== undefined) channels[name] = await serializer.encode(value);
+  }
+  return putContext(batch, { serializer: serializer.name, messages, channels });
+}
+
+export async function loadContext(objects: ObjectReader, name: string, serializer: Serializer): Promise<Context> {
+  const encoded: EncodedContext = getContext(objects, name);
+  if (encoded.serializer !== serializer.name) {
+    throw new RewindError(
+      "SERIALIZER_MISMATCH",
+      `This checkpoint's conversation was stored as ${encoded.serializer}; this thread reads ${serializer.name}.`,
+      { hint: "Open the thread through the adapter that made the checkpoint." },
+    );
+  }
+  const messages: unknown[] = [];
+  for (const bytes of encoded.messages) messages.push(await serializer.decode(bytes));
+  const channels: Record<string, unknown> = {};
+  for (const [channel, bytes] of Object.entries(encoded.channels)) channels[channel] = await serializer.decode(bytes);
+  return { messages, channels };
+}
