@@ -14,14 +14,13 @@ export async function createModel(options: { latencyMs: number; scripted: boolea
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: name = "gpt-5-mini" } = process.env;
   if (apiKey && !options.scripted) {
     const configuration = baseURL ? { baseURL } : {};
-    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration, streaming: true }) };
+    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration }) };
   }
   const server = await startModelServer({ decide, latencyMs: options.latencyMs });
   const chat = new ChatOpenAI({
     model: "scripted",
     apiKey: "none",
     configuration: { baseURL: server.baseUrl },
-    streaming: true,
     maxRetries: 0,
   });
   return { name: "scripted", chat, server };

@@ -166,8 +166,10 @@ function shorten(text: string, length: number): string {
   return flat.length <= length ? flat : `${flat.slice(0, length - 1)}…`;
 }
 
+/** Breaks at spaces where there are any. */
 function wrap(text: string, length: number): string[] {
+  const piece = new RegExp(`.{1,${length}}(?= |$)|.{1,${length}}`, "gu");
   return text
     .split("\n")
-    .flatMap((line) => line.match(new RegExp(`.{1,${length}}(?= |$)|.{1,${length}}`, "gu")) ?? [""]);
+    .flatMap((line) => line.match(piece)?.map((part, index) => (index === 0 ? part : part.trimStart())) ?? [""]);
 }

@@ -101,10 +101,13 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
           middleware: [witness.middleware, rw, ...forget],
         }),
       );
-      const { messages } = await agent.invoke(
+      let answer = "";
+      // The mode "messages" is what makes the model's replies come as streams.
+      const steps = await agent.stream(
         { messages: [{ role: "user", content: task }] },
-        { configurable: { thread_id: threadId }, recursionLimit: 200 },
+        { configurable: { thread_id: threadId }, recursionLimit: 200, streamMode: ["messages", "values"] },
       );
+      for await (const [mode, state] of steps) if (mode === "values") answer = state.messages.at(-1)?.text ?? "";
 
       const checkpoints = await rewind.thread(threadId).checkpoints({ all: true });
       const { moments, rewinds } = witness;
@@ -121,7 +124,7 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
         exposedMs: Math.round(checkpoints.reduce((sum, { timings }) => sum + timings.exposedMs, 0) * 10) / 10,
       };
       const { requests = [], errors = [] } = model.server ?? {};
-      return { report, answer: messages.at(-1)?.text ?? "", checkpoints, rewinds, requests, errors };
+      return { report, answer, checkpoints, rewinds, requests, errors };
     } finally {
       await model.server?.close();
     }

@@ -14,7 +14,7 @@ export interface Workspace {
 }
 
 const timeoutMs = 60_000;
-const longest = 6_000;
+const longest = 12_000;
 const env = { NO_COLOR: "1", npm_config_update_notifier: "false" };
 
 export function createTools(workspace: Workspace) {

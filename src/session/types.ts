@@ -111,6 +111,11 @@ export interface RewindRequest {
   readonly delivered?: readonly string[];
   /** Who asks. The agent's own requests need a lesson and count against the budget. Default "caller". */
   readonly by?: "agent" | "caller";
+  /**
+   * "returned": the caller goes on from the context that is returned. "pending": the adapter that drives the thread takes it over at its next turn.
+   * Default: "pending" for a thread that an adapter drives.
+   */
+  readonly delivery?: "returned" | "pending";
   /** Plan only: nothing is changed and nothing is stored. */
   readonly dryRun?: boolean;
 }

@@ -48,6 +48,21 @@ export function getContext(objects: ObjectReader, name: string): EncodedContext 
   return { serializer: header.serializer, messages, channels };
 }
 
+/** The names of a context's items in hex: equal names are equal bytes. */
+export function itemNames(
+  objects: ObjectReader,
+  name: string,
+): { messages: string[]; channels: Record<string, string> } {
+  const header = readHeader(objects, name);
+  const messages = [...readSequence(objects, Buffer.from(header.messages, "hex"))].map((hash) => hash.toString("hex"));
+  const channels: Record<string, string> = Object.create(null);
+  for (const item of readSequence(objects, Buffer.from(header.channels, "hex"))) {
+    const { channel, hash } = readChannelItem(item);
+    channels[channel] = hash.toString("hex");
+  }
+  return { messages, channels };
+}
+
 /** Every object that a context needs. */
 export function* contextObjects(objects: ObjectReader, name: string): Generator<Hash> {
   yield Buffer.from(name, "hex");

@@ -1,0 +1,40 @@
+// The public face of AgentRewind. Adapters import only this.
+export type {
+  Capabilities,
+  Capture,
+  Captured,
+  DirectoryEntry,
+  Environment,
+  ExecOptions,
+  ExecResult,
+  FileChanges,
+  Manifest,
+  ProbeResult,
+  Problem,
+  Restored,
+  RestoreOptions,
+} from "./environment/environment.ts";
+export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors.ts";
+export { type OpenOptions, openRewind, type Rewind } from "./rewind.ts";
+export type { Alignment, Boundary } from "./session/align.ts";
+export type { ContextDiff } from "./session/compare.ts";
+export { refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
+export type { CheckpointOptions, Thread, ThreadDiff, Turn, TurnOptions } from "./session/thread.ts";
+export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
+export type {
+  Activity,
+  Budget,
+  Checkpoint,
+  CheckpointKind,
+  CheckpointState,
+  Context,
+  ExternalPolicy,
+  Lesson,
+  RewindRequest,
+  RewindResult,
+  Scope,
+  Serializer,
+  Timings,
+  ToolAction,
+} from "./session/types.ts";
+export type { Finding } from "./session/verify.ts";

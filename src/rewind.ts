@@ -1,0 +1,194 @@
+// The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
+import { join } from "node:path";
+import { z } from "zod";
+import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { openDirectory } from "./environment/directory/directory.ts";
+import type { Environment } from "./environment/environment.ts";
+import { RewindError } from "./errors.ts";
+import { performControl } from "./session/control.ts";
+import type { SessionDeps } from "./session/deps.ts";
+import { manifestOf, recover } from "./session/perform.ts";
+import { Thread } from "./session/thread.ts";
+import type { Budget, Serializer } from "./session/types.ts";
+import { type Finding, verifyEnvironment } from "./session/verify.ts";
+import { serveControl } from "./store/control.ts";
+import { defaultStorePath } from "./store/layout.ts";
+import { takeLock } from "./store/lock.ts";
+import { openStore, type Store } from "./store/store.ts";
+import { findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
+import { resolveWorkspace } from "./workspace.ts";
+
+export interface OpenOptions {
+  /** The directory that the agent works in. */
+  readonly workspace: string;
+  /** Folder of the store. Default: the user's, `$XDG_STATE_HOME/agentrewind`. */
+  readonly store?: string;
+  /** What is captured. "auto" is the strongest directory support here. Default "directory". */
+  readonly environment?: "directory" | "auto" | Environment;
+  /** How changes are found. Default "auto". */
+  readonly inspector?: "auto" | "scan";
+  /** What a reply's tools wait for. Default "captured". */
+  readonly gate?: "captured" | "durable";
+  /** When a pair is captured. */
+  readonly capture?: "every";
+  /** Glob patterns, relative to the workspace, of what is neither captured nor touched. Nothing is excluded by default. */
+  readonly exclude?: readonly string[];
+  /** What a turn does when its environment cannot be captured. Default "continue": the checkpoint is listed as not restorable. */
+  readonly onCaptureFailure?: "continue" | "stop";
+  /** Limits of the agent's own rewinds. Default `{ rewinds: 10, perCheckpoint: 3 }`. */
+  readonly budget?: Partial<Budget>;
+  /** Allows `/`, the home folder and its ancestors as workspace. */
+  readonly allowBroadWorkspace?: boolean;
+}
+
+const optionsSchema = z.strictObject({
+  workspace: z.string().min(1),
+  store: z.string().min(1).optional(),
+  environment: z
+    .union([
+      z.enum(["directory", "auto"]),
+      z.custom<Environment>((value) => typeof (value as Environment)?.capture === "function"),
+    ])
+    .default("directory"),
+  inspector: z.enum(["auto", "scan"]).default("auto"),
+  gate: z.enum(["captured", "durable"]).default("captured"),
+  capture: z.enum(["every"]).default("every"),
+  exclude: z.array(z.string()).readonly().default([]),
+  onCaptureFailure: z.enum(["continue", "stop"]).default("continue"),
+  budget: z.strictObject({ rewinds: z.int().min(0).optional(), perCheckpoint: z.int().min(1).optional() }).default({}),
+  allowBroadWorkspace: z.boolean().default(false),
+});
+
+export interface Rewind extends AsyncDisposable {
+  /** Real path of the workspace. */
+  readonly workspace: string;
+  readonly environment: Environment;
+  /** The thread of that name; made with its first checkpoint. */
+  thread(name: string, options?: { readonly serializer?: Serializer }): Thread;
+  /** Names of the threads, the most recently active first. */
+  threads(): string[];
+  /** What is wrong in the store; [] when it is sound. */
+  verify(): Promise<Finding[]>;
+  /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a workspace for recording and rewinding. One process writes at a time; what a killed one left half done is finished first.
+ * @throws BAD_ARGUMENT, ENVIRONMENT_BUSY, WORKSPACE_GONE, WORKSPACE_TOO_BROAD, STORE_INSIDE_WORKSPACE, STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL
+ */
+export async function openRewind(options: OpenOptions): Promise<Rewind> {
+  const parsed = optionsSchema.safeParse(options);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new RewindError("BAD_ARGUMENT", `openRewind: ${issue?.path.join(".") || "options"}: ${issue?.message}.`, {
+      hint: "See the options of openRewind in the README.",
+    });
+  }
+  const chosen = parsed.data;
+  const storePath = chosen.store ?? defaultStorePath();
+  const workspace = resolveWorkspace(chosen.workspace, storePath, chosen.allowBroadWorkspace, true);
+  const store = openStore(storePath);
+  try {
+    return await openIn(store, workspace, chosen);
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+async function openIn(store: Store, workspace: string, chosen: z.infer<typeof optionsSchema>): Promise<Rewind> {
+  const kind = typeof chosen.environment === "object" ? chosen.environment.kind : "directory";
+  const known = findOrMakeWorkspace(store.sql, workspace);
+  const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
+  const lock = takeLock(store.layout.locks, id);
+  try {
+    const { catalog, objects } = store.open(id);
+    const environment =
+      typeof chosen.environment === "object"
+        ? chosen.environment
+        : openDirectory({
+            root: workspace,
+            objects,
+            id,
+            exclude: chosen.exclude,
+            cacheFile: join(store.layout.cache, `${id}.json`),
+            raiseGeneration: catalog.raiseGeneration,
+          });
+    const background = new Set<Promise<unknown>>();
+    let open = true;
+    const deps: SessionDeps = {
+      catalog,
+      objects,
+      environment,
+      coordinator: makeCoordinator(),
+      syncLog: store.syncLog,
+      gate: chosen.gate,
+      onCaptureFailure: chosen.onCaptureFailure,
+      budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
+      track(work) {
+        const settled = work.then(
+          () => {},
+          () => {},
+        );
+        background.add(settled);
+        void settled.then(() => background.delete(settled));
+      },
+      assertOpen() {
+        if (!open)
+          throw new RewindError("CLOSED", "This workspace was closed.", { hint: "Open it again with openRewind." });
+      },
+    };
+    await markLost(deps);
+    await recover(deps);
+
+    const threads = new Map<string, Thread>();
+    const thread: Rewind["thread"] = (name, { serializer } = {}) => {
+      if (name === "")
+        throw new RewindError("BAD_ARGUMENT", "A thread needs a name.", { hint: "Give any non-empty string." });
+      const key = JSON.stringify([name, serializer?.name ?? null]);
+      let found = threads.get(key);
+      if (found === undefined) {
+        found = new Thread(deps, name, serializer);
+        threads.set(key, found);
+      }
+      return found;
+    };
+    const control = await serveControl(store.layout.locks, id, (request) => performControl(deps, request));
+    const close = async (): Promise<void> => {
+      if (!open) return;
+      open = false;
+      await control.close();
+      await deps.coordinator.exclusive(async () => {});
+      await Promise.all(background);
+      await environment.close();
+      lock.release();
+      store.close();
+    };
+    return {
+      workspace,
+      environment,
+      thread,
+      threads: () => catalog.threads().map((row) => row.name),
+      async verify() {
+        deps.assertOpen();
+        return deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
+      },
+      close,
+      [Symbol.asyncDispose]: close,
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+/** A checkpoint that was not yet durable when the machine stopped may have lost bytes (F-25). */
+async function markLost(deps: SessionDeps): Promise<void> {
+  for (const row of deps.catalog.allCheckpoints()) {
+    if (row.state !== "captured") continue;
+    const problems = await deps.environment.verify(manifestOf(row));
+    if (problems.length > 0)
+      deps.catalog.markNotRestorable(row.id, "its files were not on disk when the machine stopped");
+  }
+}

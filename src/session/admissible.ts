@@ -1,0 +1,91 @@
+// Which rewinds are refused, and what to do instead.
+import { RewindError } from "../errors.ts";
+import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { SessionDeps } from "./deps.ts";
+import { lineBetween } from "./perform.ts";
+import type { Activity, Scope } from "./types.ts";
+import { checkpointId } from "./views.ts";
+
+const shownIds = 12;
+
+/** @throws UNKNOWN_CHECKPOINT */
+export function requireCheckpoint(deps: SessionDeps, thread: ThreadRow | undefined, seq: number): CheckpointRow {
+  const row = thread === undefined ? undefined : deps.catalog.checkpointBySeq(thread.id, seq);
+  if (row !== undefined) return row;
+  const known = thread === undefined ? [] : deps.catalog.lineage(thread.head).slice(0, shownIds).map(checkpointId);
+  throw new RewindError("UNKNOWN_CHECKPOINT", `There is no checkpoint c${seq} in this thread.`, {
+    hint: known.length === 0 ? "There are none yet." : `Use one of ${known.join(", ")}, or list the checkpoints.`,
+    details: { asked: `c${seq}`, known },
+  });
+}
+
+/** @throws NOT_RESTORABLE */
+export function requireRestorable(deps: SessionDeps, target: CheckpointRow, scope: Scope): void {
+  if (scope === "context" || target.state !== "not-restorable") return;
+  const nearest = deps.catalog.lineage(target.parent).find((row) => row.state !== "not-restorable");
+  throw new RewindError(
+    "NOT_RESTORABLE",
+    `${checkpointId(target)} cannot be restored: ${target.reason ?? "its files were not captured"}.`,
+    {
+      hint:
+        nearest === undefined ? "Choose a later checkpoint." : `The nearest one before it is ${checkpointId(nearest)}.`,
+      details: { checkpoint: checkpointId(target), nearest: nearest === undefined ? null : checkpointId(nearest) },
+    },
+  );
+}
+
+/** What the agent itself may not do. @throws BUDGET_SPENT, NOTHING_TO_REWIND */
+export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): void {
+  const { catalog, budget } = deps;
+  const own = catalog.rewinds(thread.id).filter((row) => row.requested_by === "agent" && row.kind === "rewind");
+  if (own.length >= budget.rewinds) {
+    throw new RewindError("BUDGET_SPENT", `All ${budget.rewinds} rewinds of this thread are used.`, {
+      hint: "Go on from here: repair what is wrong with ordinary steps, or say in your answer what could not be done.",
+      details: { rewinds: own.length },
+    });
+  }
+  if (own.filter((row) => row.target === target.id).length >= budget.perCheckpoint) {
+    const id = checkpointId(target);
+    throw new RewindError("BUDGET_SPENT", `You have returned to ${id} ${budget.perCheckpoint} times already.`, {
+      hint: `Go on from here, or rewind to a checkpoint before ${id} if the mistake lies there.`,
+      details: { checkpoint: id },
+    });
+  }
+  const since = lineBetween(deps, target.id, thread.head);
+  const elsewhere = !catalog.lineage(thread.head).some((row) => row.id === target.id);
+  if (
+    !elsewhere &&
+    since.every((row) => (JSON.parse(row.activity) as Activity).actions.length === 0 && isEmpty(row.changes))
+  ) {
+    const id = checkpointId(target);
+    throw new RewindError("NOTHING_TO_REWIND", `You are already at ${id}: nothing has been done since.`, {
+      hint: "Go on with the task from here.",
+      details: { checkpoint: id },
+    });
+  }
+}
+
+/** Another thread's turns in the same environment are not this thread's to undo. @throws SHARED_ENVIRONMENT */
+export function requireOwnTimeline(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow, scope: Scope): void {
+  if (scope === "context") return;
+  const { catalog } = deps;
+  const kept = new Set(catalog.lineage(target.id, "timeline").map((row) => row.id));
+  const foreign = catalog
+    .lineage(catalog.timelineHead(), "timeline")
+    .filter((row) => !kept.has(row.id) && row.thread !== thread.id);
+  if (foreign.length === 0) return;
+  const names = [...new Set(foreign.map((row) => row.thread_name))];
+  throw new RewindError(
+    "SHARED_ENVIRONMENT",
+    `Rewinding to ${checkpointId(target)} would take back work of ${names.map((name) => `"${name}"`).join(", ")} in the same workspace.`,
+    {
+      hint: 'Rewind the conversation alone (scope "context"), or give each thread a workspace of its own.',
+      details: { threads: names, checkpoints: foreign.map((row) => `${row.thread_name}/${checkpointId(row)}`) },
+    },
+  );
+}
+
+function isEmpty(changes: string | null): boolean {
+  if (changes === null) return true;
+  return Object.values(JSON.parse(changes) as Record<string, unknown[]>).every((list) => list.length === 0);
+}

@@ -1,0 +1,59 @@
+// Requests that other processes hand to the holder: run at the next turn boundary, at once when no turn runs.
+import { z } from "zod";
+import { RewindError } from "../errors.ts";
+import type { SessionDeps } from "./deps.ts";
+import { opaqueSerializer } from "./serializer.ts";
+import { Thread } from "./thread.ts";
+
+const threadName = z.string().min(1);
+const commands = {
+  checkpoint: z.strictObject({ thread: threadName, label: z.string().optional() }),
+  rewind: z.strictObject({
+    thread: threadName,
+    to: z.string(),
+    lesson: z.string().optional(),
+    scope: z.enum(["both", "environment", "context"]).optional(),
+    dryRun: z.boolean().optional(),
+  }),
+  undo: z.strictObject({ thread: threadName }),
+  label: z.strictObject({ thread: threadName, label: z.string(), id: z.string().optional() }),
+  diff: z.strictObject({ thread: threadName, from: z.string(), to: z.string().optional() }),
+} as const;
+
+export type ControlCommand = keyof typeof commands;
+
+/** @throws CONTROL_FAILED for a request that is not understood, and what the operation throws */
+export async function performControl(
+  deps: SessionDeps,
+  request: { readonly command: string; readonly arguments: Readonly<Record<string, unknown>> },
+): Promise<unknown> {
+  const schema = commands[request.command as ControlCommand];
+  const parsed = schema?.safeParse(request.arguments);
+  if (parsed === undefined || !parsed.success) {
+    throw new RewindError(
+      "CONTROL_FAILED",
+      `The process that holds this workspace does not understand "${request.command}".`,
+      {
+        hint: "Use the same version of AgentRewind for the command and for the agent.",
+      },
+    );
+  }
+  const given = parsed.data as Record<string, string | boolean | undefined> & { thread: string };
+  const thread = new Thread(deps, given.thread, opaqueSerializer);
+  return deps.coordinator.atBoundary(async () => {
+    if (request.command === "checkpoint") {
+      return thread.checkpoint(given.label === undefined ? {} : { label: given.label as string });
+    }
+    if (request.command === "label") return thread.label(given.label as string, given.id as string | undefined);
+    if (request.command === "undo") return withoutContext(await thread.undo());
+    if (request.command === "diff") return thread.diff(given.from as string, given.to as string | undefined);
+    const { thread: _, ...rest } = given;
+    return withoutContext(await thread.rewind(rest as unknown as Parameters<Thread["rewind"]>[0]));
+  });
+}
+
+/** A context can be large and is of no use outside of its framework. */
+function withoutContext<T extends { readonly context: unknown }>(result: T): Omit<T, "context"> {
+  const { context: _, ...rest } = result;
+  return rest;
+}

@@ -1,0 +1,338 @@
+// Carries out a rewind, an undo or an alignment in the order of F-22, and finishes at the next open what a kill interrupted (F-24).
+import { performance } from "node:perf_hooks";
+import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
+import { isRewindError, RewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
+import type { SessionDeps } from "./deps.ts";
+import { attribute } from "./external.ts";
+import { lessonsToTell } from "./lessons.ts";
+import { describeActivity, rewindMessage } from "./texts.ts";
+import type { Activity, Scope } from "./types.ts";
+
+export interface Move {
+  readonly thread: ThreadRow;
+  readonly target: CheckpointRow;
+  readonly kind: "rewind" | "undo" | "align";
+  readonly by: "agent" | "caller" | "framework";
+  readonly scope: Scope;
+  readonly external: "keep" | "restore";
+  readonly key: string | null;
+  readonly lesson: string | null;
+  readonly undoes: number | null;
+  readonly delivered: boolean;
+  readonly deliveredTexts: readonly string[];
+  readonly carried: number;
+  /** Stores the context that is left, or null when it is the head's. Returns its name and length. */
+  readonly storeCurrent: (() => Promise<{ name: string; messages: number; serializer: string }>) | null;
+}
+
+/** What is stored of a rewind, so that it can be told again. */
+export interface MoveResult {
+  readonly message: string;
+  readonly restored: FileChanges;
+  readonly notRestored: readonly Problem[];
+  readonly external: readonly string[];
+  readonly conflicts: readonly string[];
+  readonly lessons: readonly number[];
+  readonly timings: { readonly exposedMs: number; readonly overlappedMs: number; readonly bytes: number };
+}
+
+/** What the intent holds: enough to finish after a kill. */
+interface Payload {
+  readonly target: number;
+  readonly left: number;
+  readonly headBefore: number | null;
+  readonly kind: Move["kind"];
+  readonly by: Move["by"];
+  readonly scope: Scope;
+  readonly key: string | null;
+  readonly lesson: string | null;
+  readonly undoes: number | null;
+  readonly delivered: boolean;
+  readonly deliveredTexts: readonly string[];
+  readonly carried: number;
+  readonly keep: readonly string[];
+  readonly external: readonly string[];
+  readonly conflicts: readonly string[];
+}
+
+const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
+export const noActivity: Activity = { said: "", actions: [] };
+
+export const manifestOf = (row: CheckpointRow): Manifest => ({ files: row.files, processes: row.processes });
+
+/** The checkpoints after `target` that lead to `head`; all of the head's line behind their last common one when the target lies elsewhere. */
+export function lineBetween(deps: SessionDeps, target: number, head: number | null): CheckpointRow[] {
+  const line = deps.catalog.lineage(head).reverse();
+  const targets = new Set(deps.catalog.lineage(target).map((row) => row.id));
+  return line.filter((row) => !targets.has(row.id));
+}
+
+/** Runs alone (the caller holds the coordinator). */
+export async function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
+  const start = performance.now();
+  const { catalog, environment } = deps;
+  const issued = catalog.epoch();
+  const head = move.thread.head === null ? undefined : catalog.checkpoint(move.thread.head);
+  const captured = await captureLeft(deps);
+  const left = await keepLeft(deps, move, head, captured, issued);
+  // On disk before anything is overwritten: after a power loss the left state must not be gone from both places.
+  await deps.objects.sync();
+  catalog.markDurable(left.id);
+  fault("rewind.safety");
+
+  const attribution =
+    move.scope === "context" || captured === null
+      ? { external: [], conflicts: [] }
+      : await attribute(environment, attributedLine(deps, move.target, head), captured.manifest);
+  const payload: Payload = {
+    target: move.target.id,
+    left: left.id,
+    headBefore: head?.id ?? null,
+    kind: move.kind,
+    by: move.by,
+    scope: move.scope,
+    key: move.key,
+    lesson: move.lesson,
+    undoes: move.undoes,
+    delivered: move.delivered,
+    deliveredTexts: move.deliveredTexts,
+    carried: move.carried,
+    keep: move.external === "keep" ? attribution.external : [],
+    external: attribution.external,
+    conflicts: attribution.conflicts,
+  };
+  const intent = catalog.openIntent(move.thread.id, move.kind, payload);
+  await deps.syncLog();
+  fault("rewind.intent");
+  try {
+    return await finish(deps, intent, move.thread, payload, issued, { start, bytes: captured?.bytes ?? 0 });
+  } catch (error) {
+    await putBack(deps, intent, payload, left, error);
+    throw error;
+  }
+}
+
+/** The state that is left; null when the workspace is gone, which nothing can capture and a rewind mends. */
+async function captureLeft(deps: SessionDeps): Promise<Captured | null> {
+  try {
+    return await deps.environment.capture().captured;
+  } catch (error) {
+    if (isRewindError(error, "WORKSPACE_GONE")) return null;
+    throw error;
+  }
+}
+
+/** The checkpoint to which an undo returns: the head when nothing differs from it, else a new safety checkpoint (invariant 3). */
+async function keepLeft(
+  deps: SessionDeps,
+  move: Move,
+  head: CheckpointRow | undefined,
+  captured: Captured | null,
+  issued: number,
+): Promise<CheckpointRow> {
+  const { catalog, environment } = deps;
+  const current = await move.storeCurrent?.();
+  const sameContext = current === undefined || current.name === head?.context;
+  const sameState =
+    captured === null || (head?.files === captured.manifest.files && head.processes === captured.manifest.processes);
+  if (head !== undefined && sameContext && sameState) return head;
+  const changes =
+    captured === null || head === undefined || head.state === "not-restorable"
+      ? null
+      : await environment.diff(manifestOf(head), captured.manifest);
+  return catalog.addCheckpoint(
+    {
+      thread: move.thread.id,
+      seq: catalog.takeSeq(move.thread.id),
+      parent: head?.id ?? null,
+      turn: head?.turn ?? 0,
+      kind: "safety",
+      state: captured === null ? "not-restorable" : "captured",
+      reason: captured === null ? "the workspace was gone" : null,
+      label: null,
+      anchor: null,
+      context: current?.name ?? (head as CheckpointRow).context,
+      messages: current?.messages ?? (head as CheckpointRow).messages,
+      serializer: current?.serializer ?? (head as CheckpointRow).serializer,
+      manifest: captured?.manifest ?? null,
+      changes,
+      activity: noActivity,
+      problems: captured?.problems ?? [],
+      timings: { exposedMs: captured?.captureMs ?? 0, overlappedMs: 0, bytes: captured?.bytes ?? 0 },
+      lessons: JSON.parse(move.thread.lessons) as number[],
+    },
+    issued,
+    false,
+  );
+}
+
+/** From the target to the head, oldest first, where the target lies on the head's line; else what is behind the last common one. */
+function attributedLine(deps: SessionDeps, target: CheckpointRow, head: CheckpointRow | undefined): CheckpointRow[] {
+  const line = deps.catalog.lineage(head?.id ?? null).reverse();
+  const ancestors = new Set(deps.catalog.lineage(target.id).map((row) => row.id));
+  const from = line.findLastIndex((row) => ancestors.has(row.id));
+  return from < 0 ? [] : line.slice(from);
+}
+
+async function finish(
+  deps: SessionDeps,
+  intent: number,
+  thread: ThreadRow,
+  payload: Payload,
+  issued: number,
+  measured: { start: number; bytes: number },
+): Promise<RewindRow> {
+  const { catalog, environment } = deps;
+  const target = catalog.checkpoint(payload.target) as CheckpointRow;
+  const left = catalog.checkpoint(payload.left) as CheckpointRow;
+  let notRestored: readonly Problem[] = [];
+  let restored: FileChanges = nothing;
+  if (payload.scope !== "context") {
+    const result = await environment.restore(manifestOf(target), { keep: new Set(payload.keep) });
+    notRestored = result.notRestored;
+    restored =
+      left.state === "not-restorable"
+        ? result.restored
+        : without(await environment.diff(manifestOf(left), manifestOf(target)), new Set(payload.keep));
+  }
+  fault("rewind.restored");
+
+  const inContext = new Set(JSON.parse(target.lessons) as number[]);
+  const older = payload.scope === "environment" ? [] : lessonsToTell(catalog.lessons(thread.id), inContext);
+  const told = payload.lesson === null ? older : older.filter((row) => row.text !== payload.lesson);
+  const before = lineBetween(deps, target.id, left.id).find((row) => describeActivity(JSON.parse(row.activity)) !== "");
+  const message = rewindMessage({
+    target: `c${target.seq}`,
+    before: before === undefined ? "" : describeActivity(JSON.parse(before.activity)),
+    scope: payload.scope,
+    restored,
+    notRestored,
+    kept: payload.keep,
+    conflicts: payload.conflicts,
+    effects: [],
+    delivered: payload.deliveredTexts,
+    carried: payload.carried,
+    processes: environment.capabilities.processes,
+    lessons: [...(payload.lesson === null ? [] : [{ text: payload.lesson }]), ...told],
+  });
+  const result: MoveResult = {
+    message,
+    restored,
+    notRestored,
+    external: payload.external,
+    conflicts: payload.conflicts,
+    lessons: told.map((row) => row.id),
+    timings: { exposedMs: performance.now() - measured.start, overlappedMs: 0, bytes: measured.bytes },
+  };
+  const row = catalog.commitRewind(
+    {
+      intent,
+      thread: thread.id,
+      key: payload.key,
+      kind: payload.kind,
+      requestedBy: payload.by,
+      scope: payload.scope,
+      headBefore: payload.headBefore,
+      leftAt: payload.left,
+      target: payload.target,
+      delivered: payload.delivered,
+      undoes: payload.undoes,
+      lesson: payload.lesson,
+      lessons: payload.kind === "align" ? [...inContext] : [...inContext, ...told.map((one) => one.id)],
+      moveThread: payload.scope !== "environment",
+      moveTimeline: payload.scope !== "context",
+      result,
+    },
+    issued,
+  );
+  fault("rewind.committed");
+  await deps.syncLog();
+  return row;
+}
+
+function without(changes: FileChanges, keep: ReadonlySet<string>): FileChanges {
+  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !keep.has(path));
+  return {
+    added: rest(changes.added),
+    removed: rest(changes.removed),
+    changed: rest(changes.changed),
+    mode: rest(changes.mode),
+    type: rest(changes.type),
+    renamed: changes.renamed.filter((one) => !keep.has(one.from) && !keep.has(one.to)),
+  };
+}
+
+/** A restore that failed is taken back; where it changed nothing that is a restore to the same state. */
+async function putBack(
+  deps: SessionDeps,
+  intent: number,
+  payload: Payload,
+  left: CheckpointRow,
+  cause: unknown,
+): Promise<void> {
+  try {
+    if (payload.scope !== "context" && left.state !== "not-restorable")
+      await deps.environment.restore(manifestOf(left));
+    deps.catalog.closeIntent(intent, "undone");
+  } catch {
+    throw new RewindError(
+      "RESTORE_FAILED",
+      `The rewind failed and the state before it could not be put back: ${(cause as Error).message}`,
+      {
+        hint: "Free space or mend the permissions, then open the workspace again: the rewind is finished then.",
+        cause,
+      },
+    );
+  }
+}
+
+/** Finishes what a killed holder left open (F-24). The caller holds the lock. */
+export async function recover(deps: SessionDeps): Promise<void> {
+  const { catalog, environment } = deps;
+  for (const intent of catalog.openIntents()) {
+    const payload = JSON.parse(intent.payload) as Payload;
+    const left = catalog.checkpoint(payload.left) as CheckpointRow;
+    const thread = catalog.threads().find((row) => row.id === intent.thread) as ThreadRow;
+    try {
+      await finish(deps, intent.id, thread, payload, catalog.epoch(), { start: performance.now(), bytes: 0 });
+    } catch {
+      try {
+        await environment.restore(manifestOf(left));
+      } catch {
+        await adoptFound(deps, thread, left, `c${(catalog.checkpoint(payload.target) as CheckpointRow).seq}`);
+      }
+      catalog.closeIntent(intent.id, "undone");
+    }
+    fault("recovery.restored");
+  }
+}
+
+/** Neither state can be reached: what is on disk becomes the head, under a label that says so. */
+async function adoptFound(deps: SessionDeps, thread: ThreadRow, left: CheckpointRow, target: string): Promise<void> {
+  const captured = await deps.environment.capture().captured;
+  deps.catalog.addCheckpoint(
+    {
+      thread: thread.id,
+      seq: deps.catalog.takeSeq(thread.id),
+      parent: left.id,
+      turn: left.turn,
+      kind: "safety",
+      state: "captured",
+      reason: null,
+      label: `an interrupted rewind to ${target} could not be finished`,
+      anchor: null,
+      context: left.context,
+      messages: left.messages,
+      serializer: left.serializer,
+      manifest: captured.manifest,
+      changes: null,
+      activity: noActivity,
+      problems: captured.problems,
+      timings: { exposedMs: captured.captureMs, overlappedMs: 0, bytes: captured.bytes },
+      lessons: JSON.parse(thread.lessons) as number[],
+    },
+    deps.catalog.epoch(),
+  );
+}

@@ -1,0 +1,175 @@
+// What a model or a person reads: the list of checkpoints, the message after a rewind, refusals. Product text: short, concrete, with ids.
+import type { FileChanges, Problem } from "../environment/environment.ts";
+import type { RewindError } from "../errors.ts";
+import { lessonsLimit, shorten } from "./lessons.ts";
+import type { Activity, Checkpoint, Lesson, Scope, ToolAction } from "./types.ts";
+
+const inputLimit = 160;
+const outputLimit = 120;
+const pathsShown = 6;
+const deliveredShown = 3;
+const deliveredLimit = 300;
+/** Candidates in one list; the newest and the labelled ones stay. */
+const listLimit = 40;
+
+const oneLine = (text: string, limit: number): string => shorten(text.replace(/\s+/g, " "), limit);
+
+function describeAction(action: ToolAction): string {
+  const output = oneLine(action.output, outputLimit);
+  const result = output === "" ? "" : ` -> ${action.failed ? "failed: " : ""}"${output}"`;
+  return `${action.tool} ${oneLine(action.input, inputLimit)}${result}`.trim();
+}
+
+export function describeActivity(activity: Activity): string {
+  if (activity.actions.length > 0) {
+    const shown = activity.actions.slice(0, 3).map(describeAction);
+    const rest = activity.actions.length - shown.length;
+    return shown.join("; ") + (rest > 0 ? `; and ${rest} more` : "");
+  }
+  return activity.said === "" ? "" : `said "${oneLine(activity.said, inputLimit)}"`;
+}
+
+/** Every path of the changes once, each kind in its order. */
+export function changedPaths(changes: FileChanges): string[] {
+  const { added, removed, changed, mode, type, renamed } = changes;
+  return [
+    ...new Set([...changed, ...added, ...removed, ...type, ...renamed.flatMap((one) => [one.from, one.to]), ...mode]),
+  ];
+}
+
+export function describePaths(paths: readonly string[]): string {
+  const shown = paths.slice(0, pathsShown).join(", ");
+  return paths.length > pathsShown ? `${shown} and ${paths.length - pathsShown} more` : shown;
+}
+
+/** What a list shows of one checkpoint and of what was done from there. */
+export interface ListedCheckpoint {
+  readonly checkpoint: Checkpoint;
+  /** The next one on the same branch; null at its end. */
+  readonly next: Checkpoint | null;
+}
+
+function describeListed({ checkpoint, next }: ListedCheckpoint): string {
+  const label = checkpoint.label === null ? "" : `, "${oneLine(checkpoint.label, 60)}"`;
+  const start = `${checkpoint.id} [turn ${checkpoint.turn}${label}]`;
+  const unusable =
+    checkpoint.state === "not-restorable" ? ` (cannot be restored: ${checkpoint.reason ?? "unknown"})` : "";
+  if (checkpoint.head) return `${start} now${unusable}`;
+  if (next === null) return `${start} the end of this branch${unusable}`;
+  const did = describeActivity(next.activity);
+  const paths = next.changes === null ? [] : changedPaths(next.changes);
+  const files = paths.length === 0 ? "" : `; files changed: ${describePaths(paths)}`;
+  return `${start} before: ${did === "" ? "the next message" : did}${files}${unusable}`;
+}
+
+/** The list that `list_checkpoints` returns. Both lists newest first. */
+export function listText(active: readonly ListedCheckpoint[], abandoned: readonly ListedCheckpoint[]): string {
+  if (active.length === 0 && abandoned.length === 0) return "There are no checkpoints yet.";
+  const keep = (list: readonly ListedCheckpoint[], limit: number): ListedCheckpoint[] =>
+    list.filter((one, index) => index < limit || one.checkpoint.label !== null);
+  const shown = keep(active, listLimit);
+  const lines = [
+    'Checkpoints, newest first. "cN before: X" is the moment before X was done; rewinding to cN takes back X and everything after it.',
+    ...shown.map(describeListed),
+  ];
+  if (active.length > shown.length) lines.push(`(${active.length - shown.length} older ones are not shown)`);
+  const left = keep(abandoned, 10);
+  if (left.length > 0) lines.push("Abandoned earlier:", ...left.map(describeListed));
+  return lines.join("\n");
+}
+
+export interface RewindMessageParts {
+  readonly target: string;
+  /** What is taken back first, from the branch that is left. */
+  readonly before: string;
+  readonly scope: Scope;
+  readonly restored: FileChanges;
+  readonly notRestored: readonly Problem[];
+  readonly kept: readonly string[];
+  readonly conflicts: readonly string[];
+  readonly effects: readonly string[];
+  readonly delivered: readonly string[];
+  readonly carried: number;
+  /** False where running programs stay as they are. */
+  readonly processes: boolean;
+  /** Newest first. */
+  readonly lessons: readonly Pick<Lesson, "text">[];
+}
+
+/** The message that ends the restored context: (a) where, (b) what came back, (c) what must not be repeated, (d) lessons. */
+export function rewindMessage(parts: RewindMessageParts): string {
+  const lines: string[] = [];
+  const before = parts.before === "" ? "" : `, before: ${parts.before}`;
+  if (parts.scope === "both") {
+    lines.push(`You are back at ${parts.target}${before}.`);
+    lines.push("What was done after that point has been taken back, in this conversation and in the files.");
+  } else if (parts.scope === "environment") {
+    lines.push(`The files are back at ${parts.target}${before}.`);
+    lines.push(
+      "Only the files were taken back; the conversation above still mentions later work that is no longer on disk. Read a file before you rely on it.",
+    );
+  } else {
+    lines.push(`The conversation is back at ${parts.target}${before}.`);
+    lines.push(
+      "Only the conversation was taken back; the files still hold the later work. Look at them before you change them.",
+    );
+  }
+  if (parts.scope !== "context") lines.push(...fileLines(parts));
+  if (parts.carried > 0) {
+    lines.push(
+      parts.carried === 1
+        ? "One message that the person sent after that point was kept; it stands right above."
+        : `${parts.carried} messages that the person sent after that point were kept; they stand right above.`,
+    );
+  }
+  const done = [
+    ...parts.effects,
+    ...parts.delivered.slice(-deliveredShown).map((text) => `you told the person: "${oneLine(text, deliveredLimit)}"`),
+  ];
+  if (done.length > 0) lines.push("", "Already done or delivered, do not repeat:", ...done.map((line) => `- ${line}`));
+  if (parts.lessons.length > 0) lines.push("", "Lessons so far, newest first:", ...boundedLessons(parts.lessons));
+  lines.push("", "Go on with the task from here.");
+  return lines.join("\n");
+}
+
+function fileLines(parts: RewindMessageParts): string[] {
+  const lines: string[] = [];
+  const paths = changedPaths(parts.restored);
+  lines.push(paths.length === 0 ? "Files: none differed." : `Files restored: ${describePaths(paths)}.`);
+  if (parts.notRestored.length > 0) {
+    const shown = parts.notRestored.slice(0, pathsShown).map((one) => `${one.path} (${one.reason})`);
+    const rest = parts.notRestored.length - shown.length;
+    lines.push(`Not restored: ${shown.join("; ")}${rest > 0 ? `; and ${rest} more` : ""}.`);
+  }
+  if (parts.kept.length > 0) lines.push(`Kept, because somebody else changed them: ${describePaths(parts.kept)}.`);
+  if (parts.conflicts.length > 0) {
+    lines.push(
+      `Changed by you and by somebody else, taken back to ${parts.target}: ${describePaths(parts.conflicts)}.`,
+    );
+  }
+  if (!parts.processes) lines.push("Running programs were not restored: start again what you need.");
+  return lines;
+}
+
+function boundedLessons(lessons: readonly Pick<Lesson, "text">[]): string[] {
+  const lines: string[] = [];
+  let size = 0;
+  for (const [index, { text }] of lessons.entries()) {
+    if (index > 0 && size + text.length > lessonsLimit) {
+      lines.push(`(${lessons.length - index} older ones are not shown)`);
+      break;
+    }
+    size += text.length;
+    lines.push(`${index + 1}. ${text}`);
+  }
+  return lines;
+}
+
+/** A refusal as the tool's result: what was wrong, and what to do next. */
+export function refusalText(error: RewindError): string {
+  return `Not done: ${error.message}${error.hint === undefined ? "" : ` ${error.hint}`}`;
+}
+
+export const siblingRefusal =
+  "Not run: it was sent together with a rewind that was refused. Send it again, without the rewind.";
+export const staleRefusal = "Not run: the conversation was rewound before this call started.";

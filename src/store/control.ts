@@ -1,0 +1,116 @@
+// The control socket: other processes hand their requests to the holder of an environment's lock. One JSON object a line, both ways.
+import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type ErrorCode, isRewindError, RewindError } from "../errors.ts";
+
+export interface ControlRequest {
+  readonly command: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+export type ControlHandler = (request: ControlRequest) => Promise<unknown>;
+
+type Reply =
+  | { readonly ok: unknown }
+  | { readonly error: { code: ErrorCode; message: string; hint?: string; details?: Record<string, unknown> } };
+
+/** Unix socket addresses end at 107 bytes; a longer path is reached through its folder's descriptor where /proc is there. */
+const addressLimit = 100;
+
+function address(folder: string, environment: string): { path: string; release: () => void } {
+  const path = join(folder, `${environment}.sock`);
+  if (Buffer.byteLength(path) <= addressLimit || !existsSync("/proc/self/fd")) return { path, release: () => {} };
+  const fd = openSync(folder, "r");
+  return { path: `/proc/self/fd/${fd}/${environment}.sock`, release: () => closeSync(fd) };
+}
+
+/** Serves requests until closed. The caller holds the lock, so a socket file that is there is a dead holder's. */
+export async function serveControl(
+  folder: string,
+  environment: string,
+  handle: ControlHandler,
+): Promise<{ close(): Promise<void> }> {
+  rmSync(join(folder, `${environment}.sock`), { force: true });
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("close", () => sockets.delete(socket));
+    socket.on("error", () => {});
+    void answer(socket, handle);
+  });
+  const at = address(folder, environment);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(at.path, resolve);
+  });
+  chmodSync(join(folder, `${environment}.sock`), 0o600);
+  server.unref();
+  return {
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      at.release();
+      rmSync(join(folder, `${environment}.sock`), { force: true });
+    },
+  };
+}
+
+async function answer(socket: Socket, handle: ControlHandler): Promise<void> {
+  for await (const line of createInterface({ input: socket })) {
+    let reply: Reply;
+    try {
+      reply = { ok: await handle(JSON.parse(line) as ControlRequest) };
+    } catch (error) {
+      reply = {
+        error: isRewindError(error) ? error.toJSON() : { code: "CONTROL_FAILED", message: (error as Error).message },
+      };
+    }
+    if (!socket.destroyed) socket.write(`${JSON.stringify(reply)}\n`);
+  }
+}
+
+/** Hands a request to the holder; undefined when nobody holds the environment. @throws what the holder answered */
+export async function askHolder(
+  folder: string,
+  environment: string,
+  request: ControlRequest,
+): Promise<{ ok: unknown } | undefined> {
+  if (!existsSync(join(folder, `${environment}.sock`))) return undefined;
+  const at = address(folder, environment);
+  try {
+    const socket = await connect(at.path);
+    if (socket === undefined) return undefined;
+    socket.write(`${JSON.stringify(request)}\n`);
+    for await (const line of createInterface({ input: socket })) {
+      socket.destroy();
+      const reply = JSON.parse(line) as Reply;
+      if ("ok" in reply) return { ok: reply.ok };
+      const { code, message, hint, details } = reply.error;
+      throw new RewindError(code, message, {
+        ...(hint === undefined ? {} : { hint }),
+        ...(details === undefined ? {} : { details }),
+      });
+    }
+    throw new RewindError("CONTROL_FAILED", "The process that holds this workspace ended before it answered.", {
+      hint: "Run the command again.",
+    });
+  } finally {
+    at.release();
+  }
+}
+
+function connect(path: string): Promise<Socket | undefined> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path);
+    socket.once("connect", () => {
+      socket.on("error", () => {});
+      resolve(socket);
+    });
+    socket.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve(undefined);
+      else reject(error);
+    });
+  });
+}

@@ -1,0 +1,50 @@
+// Which directories may be a workspace, and where its store may lie.
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join, resolve, sep } from "node:path";
+import { RewindError } from "./errors.ts";
+
+const isInside = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder === sep ? sep : folder + sep);
+
+/** The real path of `path`, or of its nearest existing ancestor with the rest behind it. */
+function realPath(path: string): string {
+  const absolute = resolve(path);
+  if (existsSync(absolute)) return realpathSync(absolute);
+  const parent = dirname(absolute);
+  return parent === absolute ? absolute : join(realPath(parent), absolute.slice(parent.length).replace(/^\//, ""));
+}
+
+/**
+ * The workspace's real path.
+ * @throws WORKSPACE_GONE, WORKSPACE_TOO_BROAD, STORE_INSIDE_WORKSPACE
+ */
+export function resolveWorkspace(workspace: string, store: string, allowBroad: boolean, mayBeGone = false): string {
+  const path = realPath(workspace);
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined ? !mayBeGone : !stat.isDirectory()) {
+    throw new RewindError("WORKSPACE_GONE", `The workspace ${path} is not a directory.`, {
+      hint: "Create it, or name another directory.",
+    });
+  }
+  const storePath = realPath(store);
+  if (isInside(storePath, path)) {
+    throw new RewindError("STORE_INSIDE_WORKSPACE", `The store ${storePath} lies inside the workspace ${path}.`, {
+      hint: "An agent deletes things in its workspace: keep the store elsewhere (the default is in your home's state folder).",
+    });
+  }
+  if (isInside(path, storePath)) {
+    throw new RewindError("STORE_INSIDE_WORKSPACE", `The workspace ${path} lies inside the store ${storePath}.`, {
+      hint: "Choose a workspace outside of the store.",
+    });
+  }
+  const home = realPath(homedir());
+  if (!allowBroad && isInside(home, path)) {
+    const what =
+      path === sep ? "the whole file system" : path === home ? "your home folder" : "a folder that holds your home";
+    throw new RewindError("WORKSPACE_TOO_BROAD", `${path} is ${what}; every rewind would take back everything in it.`, {
+      hint: "Choose the project's folder, or pass allowBroadWorkspace: true (--allow-broad) if you mean it.",
+    });
+  }
+  return path;
+}
