@@ -3,7 +3,7 @@ import { ChatOpenAI } from "@langchain/openai";
 import { type ModelServer, startModelServer } from "../model-server/server.ts";
 import { decide } from "./script.ts";
 
-export interface DemoModel {
+export interface DemoModel extends AsyncDisposable {
   readonly name: string;
   readonly chat: ChatOpenAI;
   /** The server of the scripted model. */
@@ -14,7 +14,7 @@ export async function createModel(options: { latencyMs: number; scripted: boolea
   const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: name = "gpt-5-mini" } = process.env;
   if (apiKey && !options.scripted) {
     const configuration = baseURL ? { baseURL } : {};
-    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration }) };
+    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration }), async [Symbol.asyncDispose]() {} };
   }
   const server = await startModelServer({ decide, latencyMs: options.latencyMs });
   const chat = new ChatOpenAI({
@@ -23,5 +23,5 @@ export async function createModel(options: { latencyMs: number; scripted: boolea
     configuration: { baseURL: server.baseUrl },
     maxRetries: 0,
   });
-  return { name: "scripted", chat, server };
+  return { name: "scripted", chat, server, [Symbol.asyncDispose]: server.close };
 }

@@ -46,7 +46,7 @@ export function createPrinter(write: Write, colour: boolean): Printer {
         write(
           `${paint("bold", `turn ${event.turn}`.padEnd(margin.length))}${wrap(event.text, width - margin.length).join(`\n${margin}`)}`,
         );
-        for (const { name, args } of event.calls) indented(`> ${name} ${brief(args)}`, "cyan");
+        for (const { name, args } of event.calls) indented(`> ${name} ${brief(args)}`.trimEnd(), "cyan");
         return;
       case "result":
         indented(essence(event.name, event.text), event.failed ? "red" : "dim");
@@ -75,9 +75,11 @@ export function createPrinter(write: Write, colour: boolean): Printer {
         if (was === is) continue;
         write(path);
         const changes = changedLines(was, is);
-        for (const { sign, line } of changes.slice(0, 8))
-          write(paint(sign === "-" ? "red" : "green", `  ${sign} ${line}`));
-        if (changes.length > 8) write(paint("dim", `  … and ${changes.length - 8} more lines`));
+        for (const sign of ["-", "+"] as const) {
+          const all = changes.filter((change) => change.sign === sign);
+          for (const { line } of all.slice(0, 4)) write(paint(sign === "-" ? "red" : "green", `  ${sign} ${line}`));
+          if (all.length > 4) write(paint("dim", `  ${sign} … ${all.length - 4} more`));
+        }
       }
     }
     if (rewinds.length > 0) {

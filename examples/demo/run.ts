@@ -1,7 +1,4 @@
 // One run of the demo: a repository with a trap, an agent that can rewind, and what an observer outside of both has seen.
-import { mkdtempSync, rmSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Checkpoint, openRewind } from "agentrewind";
 import { rewindMiddleware } from "agentrewind/langchain";
@@ -11,7 +8,7 @@ import { forgetLessons, neverRestores } from "./handicaps.ts";
 import { createModel } from "./model.ts";
 import { createTools } from "./tools.ts";
 import { createWitness, type Event, type Moment, type ObservedRewind } from "./witness.ts";
-import { createRepository, suitePasses } from "./workspace.ts";
+import { createRepository, suitePasses, temporaryFolder } from "./workspace.ts";
 
 const systemPrompt = `You are a programmer in a small repository; your tools act in it.
 Make the test suite (npm test) pass. Leave the tests and the files that they compare with as they are.
@@ -67,6 +64,9 @@ export interface DemoReport {
 
 export interface DemoRun {
   readonly report: DemoReport;
+  readonly workspace: string;
+  readonly store: string;
+  readonly thread: string;
   readonly answer: string;
   readonly checkpoints: readonly Checkpoint[];
   readonly rewinds: readonly ObservedRewind[];
@@ -77,60 +77,55 @@ export interface DemoRun {
 
 export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
   const { latencyMs = 300, scripted = false, keep = false, tell = () => {} } = options;
-  const base = mkdtempSync(join(tmpdir(), "agentrewind-demo-"));
-  const workspace = join(base, "repo");
-  const store = join(base, "store");
-  try {
-    await mkdir(workspace);
-    createRepository(workspace);
-    const model = await createModel({ latencyMs, scripted });
-    try {
-      tell({ type: "start", model: model.name, latencyMs: model.server ? latencyMs : null, workspace, store, task });
-      await using plain = options.withoutFiles ? await openRewind({ workspace, store: `${store}-2` }) : null;
-      const environment = plain === null ? "directory" : neverRestores(plain.environment);
-      await using rewind = await openRewind({ workspace, store, environment });
+  using folder = temporaryFolder(keep);
+  const workspace = join(folder.path, "repo");
+  const store = join(folder.path, "store");
+  createRepository(workspace);
+  await using model = await createModel({ latencyMs, scripted });
+  tell({ type: "start", model: model.name, latencyMs: model.server ? latencyMs : null, workspace, store, task });
 
-      const witness = createWitness(workspace, tell);
-      const rw = rewindMiddleware(rewind);
-      const forget = options.withoutLesson ? [forgetLessons(() => witness.rewinds.map(({ lesson }) => lesson))] : [];
-      const agent = rw.attach(
-        createAgent({
-          model: model.chat,
-          tools: createTools(rewind.environment),
-          systemPrompt,
-          middleware: [witness.middleware, rw, ...forget],
-        }),
-      );
-      let answer = "";
-      // The mode "messages" is what makes the model's replies come as streams.
-      const steps = await agent.stream(
-        { messages: [{ role: "user", content: task }] },
-        { configurable: { thread_id: threadId }, recursionLimit: 200, streamMode: ["messages", "values"] },
-      );
-      for await (const [mode, state] of steps) if (mode === "values") answer = state.messages.at(-1)?.text ?? "";
+  await using plain = options.withoutFiles ? await openRewind({ workspace, store: `${store}-2` }) : null;
+  const environment = plain === null ? "directory" : neverRestores(plain.environment);
+  // Without its lesson the agent would fall in again and again; one rewind shows it.
+  const budget = options.withoutLesson ? { rewinds: 1 } : {};
+  await using rewind = await openRewind({ workspace, store, environment, budget });
 
-      const checkpoints = await rewind.thread(threadId).checkpoints({ all: true });
-      const { moments, rewinds } = witness;
-      const last = rewinds.at(-1);
-      const report: DemoReport = {
-        model: model.name,
-        turns: moments.length,
-        checkpoints: checkpoints.length,
-        rewinds: rewinds.length,
-        lessons: rewinds.map(({ lesson }) => lesson),
-        testsPass: suitePasses(workspace),
-        treeDigestAtCheckpoint: last ? (momentOf(last, checkpoints, moments)?.tree.digest ?? null) : null,
-        treeDigestAfterRewind: last?.after.tree.digest ?? null,
-        exposedMs: Math.round(checkpoints.reduce((sum, { timings }) => sum + timings.exposedMs, 0) * 10) / 10,
-      };
-      const { requests = [], errors = [] } = model.server ?? {};
-      return { report, answer, checkpoints, rewinds, requests, errors };
-    } finally {
-      await model.server?.close();
-    }
-  } finally {
-    if (!keep) rmSync(base, { recursive: true, force: true });
-  }
+  const witness = createWitness(workspace, tell);
+  const rw = rewindMiddleware(rewind);
+  const forget = options.withoutLesson ? [forgetLessons(() => witness.rewinds.map(({ lesson }) => lesson))] : [];
+  const agent = rw.attach(
+    createAgent({
+      model: model.chat,
+      tools: createTools(rewind.environment),
+      systemPrompt,
+      middleware: [witness.middleware, rw, ...forget],
+    }),
+  );
+  let answer = "";
+  // The mode "messages" is what makes the model's replies come as streams.
+  const steps = await agent.stream(
+    { messages: [{ role: "user", content: task }] },
+    { configurable: { thread_id: threadId }, recursionLimit: 200, streamMode: ["messages", "values"] },
+  );
+  for await (const [mode, state] of steps) if (mode === "values") answer = state.messages.at(-1)?.text ?? "";
+
+  const thread = rewind.thread(threadId);
+  const checkpoints = thread.checkpoints({ all: true });
+  const { moments, rewinds } = witness;
+  const last = rewinds.at(-1);
+  const report: DemoReport = {
+    model: model.name,
+    turns: moments.length,
+    checkpoints: checkpoints.length,
+    rewinds: rewinds.length,
+    lessons: thread.lessons().map(({ text }) => text),
+    testsPass: suitePasses(workspace),
+    treeDigestAtCheckpoint: last ? (momentOf(last, checkpoints, moments)?.tree.digest ?? null) : null,
+    treeDigestAfterRewind: last?.after.tree.digest ?? null,
+    exposedMs: Math.round(checkpoints.reduce((sum, { timings }) => sum + timings.exposedMs, 0) * 10) / 10,
+  };
+  const { requests = [], errors = [] } = model.server ?? {};
+  return { report, workspace, store, thread: thread.name, answer, checkpoints, rewinds, requests, errors };
 }
 
 /** When the target of a rewind was made: the decision with the same last message, before the rewind. */

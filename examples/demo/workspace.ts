@@ -10,6 +10,17 @@ const template = fileURLToPath(new URL("./repo", import.meta.url));
 /** What belongs to the suite and not to the work: the tests, and what the bank vouches for. */
 const suite = ["test", "data/export.csv.sha256", "data/statement.json", "data/invoices.json", "package.json"];
 
+/** A folder that goes away at the end of its scope. */
+export function temporaryFolder(keep = false): Disposable & { readonly path: string } {
+  const path = mkdtempSync(join(tmpdir(), "agentrewind-demo-"));
+  return {
+    path,
+    [Symbol.dispose]() {
+      if (!keep) rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
 /** Copies the repository into `folder` and commits it. */
 export function createRepository(folder: string): void {
   cpSync(template, folder, { recursive: true });
@@ -32,18 +43,15 @@ function git(folder: string, ...args: string[]): void {
 
 /** Runs the shipped suite on a copy of the repository, so that neither edited tests nor the run itself change anything. */
 export function suitePasses(folder: string): boolean {
-  const copy = mkdtempSync(join(tmpdir(), "agentrewind-verdict-"));
-  try {
-    cpSync(folder, copy, { recursive: true });
-    for (const path of suite) {
-      rmSync(join(copy, path), { recursive: true, force: true });
-      cpSync(join(template, path), join(copy, path), { recursive: true });
-    }
-    const env = without(/^NODE_/);
-    return spawnSync(process.execPath, ["--test"], { cwd: copy, env, stdio: "ignore" }).status === 0;
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
+  using copy = temporaryFolder();
+  cpSync(folder, copy.path, { recursive: true });
+  for (const path of suite) {
+    rmSync(join(copy.path, path), { recursive: true, force: true });
+    cpSync(join(template, path), join(copy.path, path), { recursive: true });
   }
+  return (
+    spawnSync(process.execPath, ["--test"], { cwd: copy.path, env: without(/^NODE_/), stdio: "ignore" }).status === 0
+  );
 }
 
 function without(names: RegExp): NodeJS.ProcessEnv {

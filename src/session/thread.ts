@@ -22,6 +22,7 @@ import type {
   Lesson,
   RewindRequest,
   RewindResult,
+  Scope,
   Serializer,
   Timings,
   ToolAction,
@@ -469,6 +470,7 @@ export class Thread {
     const headAfter = row.scope === "environment" ? (row.head_before ?? row.left_at) : row.target;
     const context = catalog.checkpoint(headAfter) as CheckpointRow;
     return {
+      scope: row.scope as Scope,
       checkpoint: this.#view(row.target),
       left: this.#view(row.left_at),
       context: await loadContext(this.#deps.objects, context.context, this.#serializer),
@@ -507,6 +509,7 @@ export class Thread {
     );
     const restored = await environment.diff(captured.manifest, manifestOf(target));
     return {
+      scope: request.scope ?? "both",
       checkpoint: this.#view(target.id),
       left: null,
       context: await loadContext(objects, target.context, this.#serializer),

@@ -121,6 +121,7 @@ export interface RewindRequest {
 }
 
 export interface RewindResult {
+  readonly scope: Scope;
   /** The checkpoint that is now the head. */
   readonly checkpoint: Checkpoint;
   /** The state that was left; `undo` returns to it. Null for a dry run. */

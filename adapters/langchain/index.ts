@@ -1,0 +1,3 @@
+// `agentrewind/langchain`: the middleware that lets a createAgent agent take back a wrong step.
+export { type RewindMiddleware, type RewindMiddlewareOptions, rewindMiddleware } from "./middleware.ts";
+export { langchainSerializer } from "./serializer.ts";

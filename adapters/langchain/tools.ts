@@ -1,0 +1,105 @@
+// The three tools that the agent gets.
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { Command } from "@langchain/langgraph";
+import {
+  type Context,
+  checkpointTool,
+  isRewindError,
+  listCheckpointsTool,
+  RewindError,
+  refusalText,
+  rewindTool,
+} from "agentrewind";
+import { type ChannelKinds, ownChannels } from "./channels.ts";
+import { anchorOf, deliveredIn, lastAiIndex } from "./messages.ts";
+import { abandonedPart, channelsToRestore, messagesUpdate, newerFromPerson, tellMessage } from "./restore.ts";
+import type { Threads } from "./threads.ts";
+
+export type HumanMessages = "keep" | "refuse" | "drop";
+
+export interface ToolOptions {
+  readonly threads: Threads;
+  readonly kinds: () => ChannelKinds | undefined;
+  readonly humanMessages: HumanMessages;
+  readonly external: "keep" | "restore";
+}
+
+/** What LangChain passes to a tool as its second argument, as far as it is used here. */
+interface Runtime {
+  readonly state: Record<string, unknown> & { messages: BaseMessage[] };
+  readonly toolCallId?: string;
+  readonly toolCall?: { readonly id?: string };
+  readonly configurable?: unknown;
+  readonly config?: { readonly configurable?: unknown };
+}
+
+export const toolNames: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
+
+export function refusal(error: unknown, name: string, callId: string): ToolMessage {
+  if (!isRewindError(error)) throw error;
+  return new ToolMessage({ name, tool_call_id: callId, status: "error", content: refusalText(error) });
+}
+
+export function makeTools(options: ToolOptions) {
+  const { threads } = options;
+  const callIdOf = (runtime: Runtime): string => runtime.toolCall?.id ?? runtime.toolCallId ?? "";
+  const threadOf = (runtime: Runtime) =>
+    threads.of(
+      runtime.configurable ?? runtime.config?.configurable,
+      runtime.state.messages.slice(0, Math.max(0, lastAiIndex(runtime.state.messages))),
+    );
+
+  async function rewindCall({ checkpoint, lesson }: { checkpoint: string; lesson: string }, runtime: Runtime) {
+    const callId = callIdOf(runtime);
+    try {
+      const thread = threadOf(runtime);
+      const at = lastAiIndex(runtime.state.messages);
+      const before = runtime.state.messages.slice(0, at);
+      const boundary = before.at(-1);
+      const target = await thread.context(checkpoint);
+      const newer = options.humanMessages === "drop" ? [] : newerFromPerson(before, target);
+      if (newer.length > 0 && options.humanMessages === "refuse") throw crossesPerson(newer.length);
+      const current: Context = { messages: before, channels: ownChannels(runtime.state) };
+      const channels = await channelsToRestore(current.channels ?? {}, target, options.kinds());
+      const result = await thread.rewind({
+        to: checkpoint,
+        lesson,
+        by: "agent",
+        external: options.external,
+        key: `${boundary === undefined ? "start" : anchorOf(boundary)}/${runtime.state.messages[at]?.id}/${callId}`,
+        current,
+        carried: newer.length,
+        delivered: deliveredIn(abandonedPart(before, target)),
+        delivery: "returned",
+      });
+      const messages = [...(result.context.messages as BaseMessage[]), ...newer, tellMessage(result)];
+      return new Command({ update: { ...channels, messages: messagesUpdate(messages) } });
+    } catch (error) {
+      return refusal(error, rewindTool.name, callId);
+    }
+  }
+
+  async function labelCall({ label }: { label: string }, runtime: Runtime) {
+    try {
+      const labelled = threadOf(runtime).label(label);
+      return `${labelled.id} is now called "${labelled.label}".`;
+    } catch (error) {
+      return refusal(error, checkpointTool.name, callIdOf(runtime));
+    }
+  }
+
+  return [
+    tool((args, runtime) => rewindCall(args, runtime as unknown as Runtime), rewindTool),
+    tool((_args, runtime) => threadOf(runtime as unknown as Runtime).listText(), listCheckpointsTool),
+    tool((args, runtime) => labelCall(args, runtime as unknown as Runtime), checkpointTool),
+  ];
+}
+
+function crossesPerson(count: number): RewindError {
+  return new RewindError(
+    "BAD_ARGUMENT",
+    `That checkpoint lies before ${count === 1 ? "a message" : `${count} messages`} that the person sent.`,
+    { hint: "Choose a checkpoint after the person's last message." },
+  );
+}
