@@ -17,7 +17,7 @@ function callsOf(messages: readonly Message[]): { id: string; name: string; args
 /** Ids of all calls of one command, over all requests. */
 function runsOf(requests: readonly ChatRequest[], command: string): Set<string> {
   const calls = requests.flatMap(({ messages }) => callsOf(messages));
-  return new Set(calls.filter(({ args }) => args.includes(command)).map(({ id }) => id));
+  return new Set(calls.filter(({ name, args }) => name === "bash" && args.includes(command)).map(({ id }) => id));
 }
 
 const isBack = (message: Message | undefined): boolean =>

@@ -22,7 +22,7 @@ export function createPrinter(write: Write, colour: boolean): Printer {
     colour ? styleText(style, text, { validateStream: false }) : text;
   const indented = (text: string, style?: Style): void => {
     for (const line of wrap(text, width - margin.length))
-      write(margin + (style === undefined ? line : paint(style, line)));
+      write(line === "" ? "" : margin + (style === undefined ? line : paint(style, line)));
   };
   const heading = (text: string): void => {
     write("");
@@ -61,8 +61,9 @@ export function createPrinter(write: Write, colour: boolean): Printer {
   function summary(run: DemoRun): void {
     const { report, checkpoints, rewinds } = run;
     heading("checkpoints");
-    for (const { text, checkpoint } of drawTree(checkpoints)) {
-      const target = rewinds.some(({ to }) => to === checkpoint.id);
+    const targets = new Set(rewinds.map(({ to }) => to));
+    for (const { text, checkpoint } of drawTree(checkpoints, targets)) {
+      const target = targets.has(checkpoint.id);
       const marks = [target ? "  <- the agent came back here" : "", checkpoint.head ? "  <- head" : ""].join("");
       write((checkpoint.active ? text : paint("dim", text)) + paint("green", marks));
     }
@@ -85,7 +86,7 @@ export function createPrinter(write: Write, colour: boolean): Printer {
     if (rewinds.length > 0) {
       const same = report.treeDigestAtCheckpoint === report.treeDigestAfterRewind;
       write(`tree digest at the checkpoint   ${report.treeDigestAtCheckpoint}`);
-      write(`tree digest after the rewind    ${report.treeDigestAfterRewind}${same ? "  (equal)" : "  (DIFFERENT)"}`);
+      write(`tree digest after the rewind    ${report.treeDigestAfterRewind}${same ? "  (equal)" : "  (different)"}`);
     }
 
     heading("time");
@@ -108,7 +109,10 @@ export function createPrinter(write: Write, colour: boolean): Printer {
 }
 
 /** One line a checkpoint; a fork is indented, its abandoned branches come first. */
-function drawTree(checkpoints: readonly Checkpoint[]): { text: string; checkpoint: Checkpoint }[] {
+function drawTree(
+  checkpoints: readonly Checkpoint[],
+  targets: ReadonlySet<string>,
+): { text: string; checkpoint: Checkpoint }[] {
   const known = new Set(checkpoints.map(({ id }) => id));
   const lines: { text: string; checkpoint: Checkpoint }[] = [];
   const childrenOf = (id: string | null): Checkpoint[] =>
@@ -117,7 +121,7 @@ function drawTree(checkpoints: readonly Checkpoint[]): { text: string; checkpoin
       .sort((a, b) => Number(a.active) - Number(b.active));
 
   function draw(checkpoint: Checkpoint, first: string, rest: string): void {
-    lines.push({ text: first + describe(checkpoint), checkpoint });
+    lines.push({ text: first + describe(checkpoint, targets), checkpoint });
     const children = childrenOf(checkpoint.id);
     for (const [index, child] of children.entries()) {
       if (children.length === 1) draw(child, rest, rest);
@@ -130,9 +134,11 @@ function drawTree(checkpoints: readonly Checkpoint[]): { text: string; checkpoin
   return lines;
 }
 
-function describe({ id, turn, kind, activity, changes, label, active }: Checkpoint): string {
+function describe(checkpoint: Checkpoint, targets: ReadonlySet<string>): string {
+  const { id, parent, turn, kind, activity, changes, label, active } = checkpoint;
   const did = activity.actions.map(({ tool, input }) => `${tool} ${input}`).join(", ");
-  const what = kind === "safety" ? "what the rewind left" : did === "" ? "start" : `after ${shorten(did, 60)}`;
+  const quiet = parent === null ? "start" : targets.has(parent) ? "with the lesson" : "went on";
+  const what = kind === "safety" ? "what the rewind left" : did === "" ? quiet : `after ${shorten(did, 60)}`;
   const notes = [label ?? "", changes === null ? "" : changedPaths(changes), active ? "" : "abandoned"];
   return [`${id.padEnd(4)} turn ${turn}  ${what}`, ...notes.filter((note) => note !== "")].join("; ");
 }

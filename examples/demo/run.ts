@@ -7,7 +7,7 @@ import type { ChatRequest } from "../model-server/wire.ts";
 import { forgetLessons, neverRestores } from "./handicaps.ts";
 import { createModel } from "./model.ts";
 import { createTools } from "./tools.ts";
-import { createWitness, type Event, type Moment, type ObservedRewind } from "./witness.ts";
+import { createWitness, type Event, type ObservedRewind } from "./witness.ts";
 import { createRepository, suitePasses, temporaryFolder } from "./workspace.ts";
 
 const systemPrompt = `You are a programmer in a small repository; your tools act in it.
@@ -90,7 +90,8 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
   const budget = options.withoutLesson ? { rewinds: 1 } : {};
   await using rewind = await openRewind({ workspace, store, environment, budget });
 
-  const witness = createWitness(workspace, tell);
+  const thread = rewind.thread(threadId);
+  const witness = createWitness({ folder: workspace, head: () => thread.head, tell });
   const rw = rewindMiddleware(rewind);
   const forget = options.withoutLesson ? [forgetLessons(() => witness.rewinds.map(({ lesson }) => lesson))] : [];
   const agent = rw.attach(
@@ -109,7 +110,6 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
   );
   for await (const [mode, state] of steps) if (mode === "values") answer = state.messages.at(-1)?.text ?? "";
 
-  const thread = rewind.thread(threadId);
   const checkpoints = thread.checkpoints({ all: true });
   const { moments, rewinds } = witness;
   const last = rewinds.at(-1);
@@ -120,16 +120,10 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
     rewinds: rewinds.length,
     lessons: thread.lessons().map(({ text }) => text),
     testsPass: suitePasses(workspace),
-    treeDigestAtCheckpoint: last ? (momentOf(last, checkpoints, moments)?.tree.digest ?? null) : null,
+    treeDigestAtCheckpoint: moments.find(({ checkpoint }) => checkpoint === last?.to)?.tree.digest ?? null,
     treeDigestAfterRewind: last?.after.tree.digest ?? null,
     exposedMs: Math.round(checkpoints.reduce((sum, { timings }) => sum + timings.exposedMs, 0) * 10) / 10,
   };
   const { requests = [], errors = [] } = model.server ?? {};
   return { report, workspace, store, thread: thread.name, answer, checkpoints, rewinds, requests, errors };
-}
-
-/** When the target of a rewind was made: the decision with the same last message, before the rewind. */
-function momentOf(rewind: ObservedRewind, checkpoints: readonly Checkpoint[], moments: readonly Moment[]) {
-  const anchor = checkpoints.find(({ id }) => id === rewind.to)?.anchor;
-  return moments.slice(0, moments.indexOf(rewind.left)).findLast((moment) => moment.anchor === anchor);
 }

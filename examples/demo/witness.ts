@@ -2,11 +2,11 @@
 import { AIMessage, createMiddleware, ToolMessage } from "langchain";
 import { readTree, type Tree } from "./digest.ts";
 
-/** The tree at one model decision. No tool runs then, so it is what a checkpoint of this decision has to describe. */
+/** The tree at one model decision. No tool runs then, so it is what the checkpoint of this decision has to describe. */
 export interface Moment {
-  /** Id of the last message before the decision. */
-  readonly anchor: string | undefined;
   readonly tree: Tree;
+  /** The checkpoint that was made of it; known when the reply is there. */
+  checkpoint: string | null;
 }
 
 export interface ObservedRewind {
@@ -25,12 +25,21 @@ export type Event =
   | { type: "back"; to: string; ms: number; message: string };
 
 export interface Witness {
+  /** Every decision, the abandoned ones included. */
   readonly moments: readonly Moment[];
   readonly rewinds: readonly ObservedRewind[];
   readonly middleware: ReturnType<typeof createMiddleware>;
 }
 
-export function createWitness(folder: string, tell: (event: Event) => void): Witness {
+export interface WitnessOptions {
+  readonly folder: string;
+  /** The checkpoint that the thread is at. */
+  readonly head: () => string | null;
+  readonly tell: (event: Event) => void;
+}
+
+/** To be the first middleware: then a decision's checkpoint is made between its look at the tree and its sight of the reply. */
+export function createWitness({ folder, head, tell }: WitnessOptions): Witness {
   const moments: Moment[] = [];
   const rewinds: ObservedRewind[] = [];
   let pending: Omit<ObservedRewind, "after"> | undefined;
@@ -39,7 +48,7 @@ export function createWitness(folder: string, tell: (event: Event) => void): Wit
     name: "Witness",
     wrapModelCall: async (request, handler) => {
       const last = request.messages.at(-1);
-      const moment: Moment = { anchor: last?.id, tree: readTree(folder) };
+      const moment: Moment = { tree: readTree(folder), checkpoint: null };
       moments.push(moment);
       if (pending !== undefined) {
         rewinds.push({ ...pending, after: moment });
@@ -48,6 +57,7 @@ export function createWitness(folder: string, tell: (event: Event) => void): Wit
       }
       const turn = moments.length;
       const reply = await handler(request);
+      moment.checkpoint = head();
       if (AIMessage.isInstance(reply)) {
         const calls = (reply.tool_calls ?? []).map(({ name, args }) => ({ name, args }));
         tell({ type: "reply", turn, text: reply.text, calls });

@@ -205,7 +205,7 @@ async function finish(
   const before = lineBetween(deps, target.id, left.id).find((row) => describeActivity(JSON.parse(row.activity)) !== "");
   const message = rewindMessage({
     target: `c${target.seq}`,
-    before: before === undefined ? "" : describeActivity(JSON.parse(before.activity)),
+    before: before === undefined ? "" : describeActivity(JSON.parse(before.activity), { results: false }),
     scope: payload.scope,
     restored,
     notRestored,

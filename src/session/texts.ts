@@ -5,6 +5,7 @@ import { lessonsLimit, shorten } from "./lessons.ts";
 import type { Activity, Checkpoint, Lesson, Scope, ToolAction } from "./types.ts";
 
 const inputLimit = 160;
+const callLimit = 100;
 const outputLimit = 120;
 const pathsShown = 6;
 const deliveredShown = 3;
@@ -20,9 +21,12 @@ function describeAction(action: ToolAction): string {
   return `${action.tool} ${oneLine(action.input, inputLimit)}${result}`.trim();
 }
 
-export function describeActivity(activity: Activity): string {
+/** What was asked for, without what came of it: after a rewind that never happened. */
+const describeCall = (action: ToolAction): string => `${action.tool} ${oneLine(action.input, callLimit)}`.trim();
+
+export function describeActivity(activity: Activity, { results = true }: { readonly results?: boolean } = {}): string {
   if (activity.actions.length > 0) {
-    const shown = activity.actions.slice(0, 3).map(describeAction);
+    const shown = activity.actions.slice(0, 3).map(results ? describeAction : describeCall);
     const rest = activity.actions.length - shown.length;
     return shown.join("; ") + (rest > 0 ? `; and ${rest} more` : "");
   }
