@@ -14,13 +14,15 @@ import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToolMessage } from "langchain";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readTree } from "../examples/demo/digest.ts";
 import { changedLines } from "../examples/demo/line-diff.ts";
+import { createModel } from "../examples/demo/model.ts";
 import { decide } from "../examples/demo/script.ts";
 import { createTools, type Workspace } from "../examples/demo/tools.ts";
 import { createRepository, suitePasses } from "../examples/demo/workspace.ts";
 import { checkRequest } from "../examples/model-server/check.ts";
+import { startModelServer } from "../examples/model-server/server.ts";
 import type { ChatRequest, Message, Reply } from "../examples/model-server/wire.ts";
 
 let folder: string;
@@ -224,6 +226,39 @@ describe("the scripted model", () => {
     expect(next(noticed)).toEqual(next(noticed));
     expect(() => decide({ model: "scripted", messages: [{ role: "user", content: "x" }] })).toThrow(/no tool bash/);
   });
+});
+
+describe("the model", () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  test("with a key it is the one that the environment names", async () => {
+    await using server = await startDisposable();
+    vi.stubEnv("OPENAI_API_KEY", "key");
+    vi.stubEnv("OPENAI_BASE_URL", server.baseUrl);
+    vi.stubEnv("OPENAI_MODEL", "some-model");
+    await using model = await createModel({ latencyMs: 0, scripted: false });
+    expect(model.name).toBe("some-model");
+    expect(model.server).toBeUndefined();
+    expect((await model.chat.invoke("hello")).text).toBe("real");
+    expect(server.requests[0]?.model).toBe("some-model");
+  });
+
+  test("without a key it is the scripted one, on loopback", async () => {
+    vi.stubEnv("OPENAI_API_KEY", "");
+    vi.stubEnv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    await using model = await createModel({ latencyMs: 0, scripted: false });
+    expect(model.name).toBe("scripted");
+    const reply = await model.chat.bindTools(tools).invoke("Make it green.");
+    expect(reply.tool_calls).toMatchObject([{ name: "bash", args: { command: "npm test" } }]);
+    expect(model.server?.requests).toHaveLength(1);
+  });
+
+  async function startDisposable() {
+    const server = await startModelServer({ decide: () => ({ content: "real" }), latencyMs: 0 });
+    return { ...server, [Symbol.asyncDispose]: server.close };
+  }
 });
 
 describe("the tools", () => {

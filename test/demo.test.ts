@@ -53,6 +53,7 @@ describe("with both halves", () => {
     expect(run.report.checkpoints).toBe(run.checkpoints.length);
     expect(run.report.exposedMs).toBeGreaterThanOrEqual(0);
     expect(run.errors).toEqual([]);
+    expect(run.findings).toEqual([]);
   });
 
   test("the tree after the rewind is the tree at the checkpoint", () => {
@@ -114,6 +115,7 @@ test("without the lesson it falls into the trap again", async () => {
   for (const message of run.requests[index]?.messages ?? []) expect(textOf(message.content)).not.toContain("Instead");
   expect(run.answer).toMatch(/^I could not make the suite pass/);
   expect(run.errors).toEqual([]);
+  expect(run.findings).toEqual([]);
 });
 
 test("without the files the lesson does not help", async () => {
@@ -124,6 +126,7 @@ test("without the files the lesson does not help", async () => {
   expect(callsOf(run.requests.at(-1)?.messages ?? []).some(({ name }) => name === "edit_file")).toBe(true);
   expect(run.answer).toMatch(/^I could not make the suite pass/);
   expect(run.errors).toEqual([]);
+  expect(run.findings).toEqual([]);
 });
 
 test("npm run demo -- --json prints one object and nothing else", async () => {

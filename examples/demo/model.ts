@@ -11,10 +11,15 @@ export interface DemoModel extends AsyncDisposable {
 }
 
 export async function createModel(options: { latencyMs: number; scripted: boolean }): Promise<DemoModel> {
-  const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL: name = "gpt-5-mini" } = process.env;
+  const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseURL, OPENAI_MODEL } = process.env;
   if (apiKey && !options.scripted) {
+    const name = OPENAI_MODEL || "gpt-5-mini";
     const configuration = baseURL ? { baseURL } : {};
-    return { name, chat: new ChatOpenAI({ model: name, apiKey, configuration }), async [Symbol.asyncDispose]() {} };
+    return {
+      name,
+      chat: new ChatOpenAI({ model: name, apiKey, configuration, maxRetries: 2 }),
+      async [Symbol.asyncDispose]() {},
+    };
   }
   const server = await startModelServer({ decide, latencyMs: options.latencyMs });
   const chat = new ChatOpenAI({

@@ -1,15 +1,17 @@
 // The demo for a person: turns as they happen, then the tree of checkpoints, what came back, and where the time went.
 import { styleText } from "node:util";
-import type { Checkpoint, FileChanges } from "agentrewind";
 import { changedLines } from "./line-diff.ts";
-import type { DemoRun, StartEvent } from "./run.ts";
-import type { Event } from "./witness.ts";
+import type { DemoReport, DemoRun, StartEvent } from "./run.ts";
+import { shorten, wrap } from "./text.ts";
+import { drawTree } from "./tree.ts";
+import type { Event, ObservedRewind } from "./witness.ts";
 
 type Style = Parameters<typeof styleText>[0];
 type Write = (line: string) => void;
 
 const margin = "        ";
 const width = 110;
+const room = width - margin.length;
 
 export interface Printer {
   tell(event: Event | StartEvent): void;
@@ -19,9 +21,9 @@ export interface Printer {
 /** Writes whole lines; colours only where `colour` is set. */
 export function createPrinter(write: Write, colour: boolean): Printer {
   const paint = (style: Style, text: string): string =>
-    colour ? styleText(style, text, { validateStream: false }) : text;
+    colour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
   const indented = (text: string, style?: Style): void => {
-    for (const line of wrap(text, width - margin.length))
+    for (const line of wrap(text, room))
       write(line === "" ? "" : margin + (style === undefined ? line : paint(style, line)));
   };
   const heading = (text: string): void => {
@@ -43,9 +45,7 @@ export function createPrinter(write: Write, colour: boolean): Printer {
       }
       case "reply":
         write("");
-        write(
-          `${paint("bold", `turn ${event.turn}`.padEnd(margin.length))}${wrap(event.text, width - margin.length).join(`\n${margin}`)}`,
-        );
+        write(paint("bold", `turn ${event.turn}`.padEnd(margin.length)) + wrap(event.text, room).join(`\n${margin}`));
         for (const { name, args } of event.calls) indented(`> ${name} ${brief(args)}`.trimEnd(), "cyan");
         return;
       case "result":
@@ -59,93 +59,61 @@ export function createPrinter(write: Write, colour: boolean): Printer {
   }
 
   function summary(run: DemoRun): void {
-    const { report, checkpoints, rewinds } = run;
     heading("checkpoints");
-    const targets = new Set(rewinds.map(({ to }) => to));
-    for (const { text, checkpoint } of drawTree(checkpoints, targets)) {
-      const target = targets.has(checkpoint.id);
-      const marks = [target ? "  <- the agent came back here" : "", checkpoint.head ? "  <- head" : ""].join("");
-      write((checkpoint.active ? text : paint("dim", text)) + paint("green", marks));
+    printTree(run);
+    for (const rewind of run.rewinds) {
+      heading(`what came back with ${rewind.to}`);
+      printDifference(rewind);
     }
-
-    for (const { to, left, after } of rewinds) {
-      heading(`what came back with ${to}`);
-      for (const path of new Set([...left.tree.texts.keys(), ...after.tree.texts.keys()])) {
-        const was = left.tree.texts.get(path) ?? "";
-        const is = after.tree.texts.get(path) ?? "";
-        if (was === is) continue;
-        write(path);
-        const changes = changedLines(was, is);
-        for (const sign of ["-", "+"] as const) {
-          const all = changes.filter((change) => change.sign === sign);
-          for (const { line } of all.slice(0, 4)) write(paint(sign === "-" ? "red" : "green", `  ${sign} ${line}`));
-          if (all.length > 4) write(paint("dim", `  ${sign} … ${all.length - 4} more`));
-        }
-      }
-    }
-    if (rewinds.length > 0) {
-      const same = report.treeDigestAtCheckpoint === report.treeDigestAfterRewind;
-      write(`tree digest at the checkpoint   ${report.treeDigestAtCheckpoint}`);
-      write(`tree digest after the rewind    ${report.treeDigestAfterRewind}${same ? "  (equal)" : "  (different)"}`);
-    }
-
+    if (run.rewinds.length > 0) printDigests(run.report);
     heading("time");
-    const overlapped = checkpoints.reduce((sum, { timings }) => sum + timings.overlappedMs, 0);
-    write(
-      `captures   ${overlapped.toFixed(0)} ms beside the model's thinking, ${report.exposedMs.toFixed(0)} ms waited for`,
-    );
-    for (const { to, ms } of rewinds) write(`rewind     ${ms.toFixed(0)} ms to ${to}`);
-
+    printTimes(run);
     heading("result");
     for (const line of wrap(run.answer, width)) write(line);
-    write(
-      report.testsPass
-        ? paint(["bold", "green"], "The suite, as shipped, passes.")
-        : paint(["bold", "red"], "The suite, as shipped, does not pass."),
-    );
+    const [style, verdict] = run.report.testsPass
+      ? (["green", "passes"] as const)
+      : (["red", "does not pass"] as const);
+    write(paint(["bold", style], `The suite, as shipped, ${verdict}.`));
+  }
+
+  function printTree({ checkpoints, rewinds }: DemoRun): void {
+    const targets = new Set(rewinds.map(({ to }) => to));
+    for (const { text, checkpoint } of drawTree(checkpoints, targets)) {
+      const target = targets.has(checkpoint.id) ? "  <- the agent came back here" : "";
+      const head = checkpoint.head ? "  <- head" : "";
+      write((checkpoint.active ? text : paint("dim", text)) + paint("green", target + head));
+    }
+  }
+
+  function printDifference({ left, after }: ObservedRewind): void {
+    for (const path of new Set([...left.tree.texts.keys(), ...after.tree.texts.keys()])) {
+      const was = left.tree.texts.get(path) ?? "";
+      const is = after.tree.texts.get(path) ?? "";
+      if (was === is) continue;
+      write(path);
+      const changes = changedLines(was, is);
+      for (const [sign, style] of [["-", "red"] as const, ["+", "green"] as const]) {
+        const all = changes.filter((change) => change.sign === sign);
+        for (const { line } of all.slice(0, 4)) write(paint(style, `  ${sign} ${line}`));
+        if (all.length > 4) write(paint("dim", `  ${sign} … ${all.length - 4} more`));
+      }
+    }
+  }
+
+  function printDigests({ treeDigestAtCheckpoint, treeDigestAfterRewind }: DemoReport): void {
+    const verdict = treeDigestAtCheckpoint === treeDigestAfterRewind ? "equal" : "different";
+    write(`tree digest at the checkpoint   ${treeDigestAtCheckpoint}`);
+    write(`tree digest after the rewind    ${treeDigestAfterRewind}  (${verdict})`);
+  }
+
+  function printTimes({ checkpoints, rewinds, report }: DemoRun): void {
+    const overlapped = checkpoints.reduce((sum, { timings }) => sum + timings.overlappedMs, 0);
+    const exposed = report.exposedMs.toFixed(0);
+    write(`captures   ${overlapped.toFixed(0)} ms beside the model's thinking, ${exposed} ms waited for`);
+    for (const { to, ms } of rewinds) write(`rewind     ${ms.toFixed(0)} ms to ${to}`);
   }
 
   return { tell, summary };
-}
-
-/** One line a checkpoint; a fork is indented, its abandoned branches come first. */
-function drawTree(
-  checkpoints: readonly Checkpoint[],
-  targets: ReadonlySet<string>,
-): { text: string; checkpoint: Checkpoint }[] {
-  const known = new Set(checkpoints.map(({ id }) => id));
-  const lines: { text: string; checkpoint: Checkpoint }[] = [];
-  const childrenOf = (id: string | null): Checkpoint[] =>
-    checkpoints
-      .filter(({ parent }) => (parent !== null && known.has(parent) ? parent : null) === id)
-      .sort((a, b) => Number(a.active) - Number(b.active));
-
-  function draw(checkpoint: Checkpoint, first: string, rest: string): void {
-    lines.push({ text: first + describe(checkpoint, targets), checkpoint });
-    const children = childrenOf(checkpoint.id);
-    for (const [index, child] of children.entries()) {
-      if (children.length === 1) draw(child, rest, rest);
-      else if (index < children.length - 1) draw(child, `${rest}├─ `, `${rest}│  `);
-      else draw(child, `${rest}└─ `, `${rest}   `);
-    }
-  }
-
-  for (const root of childrenOf(null)) draw(root, "", "");
-  return lines;
-}
-
-function describe(checkpoint: Checkpoint, targets: ReadonlySet<string>): string {
-  const { id, parent, turn, kind, activity, changes, label, active } = checkpoint;
-  const did = activity.actions.map(({ tool, input }) => `${tool} ${input}`).join(", ");
-  const quiet = parent === null ? "start" : targets.has(parent) ? "with the lesson" : "went on";
-  const what = kind === "safety" ? "what the rewind left" : did === "" ? quiet : `after ${shorten(did, 60)}`;
-  const notes = [label ?? "", changes === null ? "" : changedPaths(changes), active ? "" : "abandoned"];
-  return [`${id.padEnd(4)} turn ${turn}  ${what}`, ...notes.filter((note) => note !== "")].join("; ");
-}
-
-function changedPaths({ added, removed, changed, type, renamed }: FileChanges): string {
-  const paths = [...added, ...removed, ...changed, ...type, ...renamed.map(({ to }) => to)];
-  return paths.length === 0 ? "" : `changed ${shorten(paths.join(", "), 40)}`;
 }
 
 function brief(args: Record<string, unknown>): string {
@@ -156,11 +124,8 @@ function brief(args: Record<string, unknown>): string {
 /** The lines of a result that tell how it went. */
 function essence(tool: string, text: string): string {
   const lines = text.split("\n");
-  if (tool === "list_checkpoints")
-    return lines
-      .slice(0, 12)
-      .map((line) => shorten(line, width))
-      .join("\n");
+  const list = lines.slice(0, 12).map((line) => shorten(line, 150));
+  if (tool === "list_checkpoints") return list.join("\n");
   const telling = new Set(lines.filter((line) => /^(✖ (?!failing)|ℹ (pass|fail) )/u.test(line)).map(withoutTime));
   const shown = [lines[0] ?? "", ...telling].slice(0, 8);
   const hidden = lines.length - shown.length;
@@ -168,16 +133,3 @@ function essence(tool: string, text: string): string {
 }
 
 const withoutTime = (line: string): string => line.replace(/ \([\d.]+ms\)$/, "");
-
-function shorten(text: string, length: number): string {
-  const flat = text.replaceAll(/\s+/g, " ").trim();
-  return flat.length <= length ? flat : `${flat.slice(0, length - 1)}…`;
-}
-
-/** Breaks at spaces where there are any. */
-function wrap(text: string, length: number): string[] {
-  const piece = new RegExp(`.{1,${length}}(?= |$)|.{1,${length}}`, "gu");
-  return text
-    .split("\n")
-    .flatMap((line) => line.match(piece)?.map((part, index) => (index === 0 ? part : part.trimStart())) ?? [""]);
-}

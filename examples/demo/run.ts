@@ -1,6 +1,6 @@
 // One run of the demo: a repository with a trap, an agent that can rewind, and what an observer outside of both has seen.
 import { join } from "node:path";
-import { type Checkpoint, openRewind } from "agentrewind";
+import { type Checkpoint, type Finding, openRewind } from "agentrewind";
 import { rewindMiddleware } from "agentrewind/langchain";
 import { createAgent } from "langchain";
 import type { ChatRequest } from "../model-server/wire.ts";
@@ -70,6 +70,8 @@ export interface DemoRun {
   readonly answer: string;
   readonly checkpoints: readonly Checkpoint[];
   readonly rewinds: readonly ObservedRewind[];
+  /** What is wrong in the store. */
+  readonly findings: readonly Finding[];
   /** What the model server got and refused; empty with a real model. */
   readonly requests: readonly ChatRequest[];
   readonly errors: readonly string[];
@@ -125,5 +127,6 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
     exposedMs: Math.round(checkpoints.reduce((sum, { timings }) => sum + timings.exposedMs, 0) * 10) / 10,
   };
   const { requests = [], errors = [] } = model.server ?? {};
-  return { report, workspace, store, thread: thread.name, answer, checkpoints, rewinds, requests, errors };
+  const findings = await rewind.verify();
+  return { report, findings, workspace, store, thread: thread.name, answer, checkpoints, rewinds, requests, errors };
 }

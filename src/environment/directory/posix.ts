@@ -1,9 +1,6 @@
 // System calls below a workspace's root, behind one interface: with the addon (posix-native.ts) or without it (posix-portable.ts).
-import { loadNative } from "../../native.ts";
 import type { EntryType, Xattr } from "./entry.ts";
 import type { RawPath } from "./names.ts";
-import { openNativePosix } from "./posix-native.ts";
-import { openPortablePosix } from "./posix-portable.ts";
 
 export interface Stat {
   readonly type: EntryType;
@@ -57,10 +54,4 @@ export interface Posix {
   getXattrs(path: RawPath): Xattr[];
   setXattrs(path: RawPath, wanted: readonly Xattr[]): void;
   close(): void;
-}
-
-/** Opens the directory at `root`. */
-export function openPosix(root: string): Posix {
-  const { native } = loadNative();
-  return native === null ? openPortablePosix(root) : openNativePosix(root, native);
 }
