@@ -1,7 +1,16 @@
 import { defineConfig } from "vitest/config";
 
+const shared = { testTimeout: 120_000, hookTimeout: 120_000, pool: "forks" as const };
+/** Quick, and without root or child processes. */
+const unit = ["test/unit/**/*.test.ts", "test/model-server.test.ts", "test/boundaries.test.ts"];
+
 export default defineConfig({
   resolve: { conditions: ["source"] },
   ssr: { resolve: { conditions: ["source"] } },
-  test: { include: ["test/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000, pool: "forks" },
+  test: {
+    projects: [
+      { extends: true, test: { name: "unit", include: unit, ...shared } },
+      { extends: true, test: { name: "real", include: ["test/**/*.test.ts"], exclude: unit, ...shared } },
+    ],
+  },
 });

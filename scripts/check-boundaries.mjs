@@ -82,10 +82,14 @@ function cycles(graph) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = fileURLToPath(new URL("..", import.meta.url));
   const { execFileSync } = await import("node:child_process");
-  const tracked = execFileSync("git", ["ls-files", "-co", "--exclude-standard", "src", "adapters", "examples", "bench-mettle"], {
-    cwd: root,
-    encoding: "utf8",
-  })
+  const tracked = execFileSync(
+    "git",
+    ["ls-files", "-co", "--exclude-standard", "src", "adapters", "examples", "bench-mettle"],
+    {
+      cwd: root,
+      encoding: "utf8",
+    },
+  )
     .split("\n")
     .filter((file) => file.endsWith(".ts") && !file.startsWith("examples/demo/repo/"));
   const found = violations(Object.fromEntries(tracked.map((file) => [file, readFileSync(join(root, file), "utf8")])));
