@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const shared = ["src/errors.ts", "src/faults.ts"];
+const shared = ["src/errors.ts", "src/faults.ts", "src/breathe.ts"];
 
 /** Room (longest prefix wins) -> what its files may import besides the room itself and the shared leaves. "agentrewind" is the public name. */
 export const rules = {
   "src/errors.ts": [],
   "src/faults.ts": [],
+  "src/breathe.ts": [],
   "src/native.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],

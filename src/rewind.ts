@@ -154,11 +154,13 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
-    const control = await serveControl(store.layout.locks, id, (request) => performControl(deps, request));
+    const control = await serveControl(store.layout.locks, id, (request, isWaiting) =>
+      performControl(deps, request, isWaiting),
+    );
     const close = async (): Promise<void> => {
       if (!open) return;
       open = false;
-      await control.close();
+      await control.close(deps.coordinator.boundary);
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
       await environment.close();

@@ -1,7 +1,7 @@
 // The demo for a person: turns as they happen, then the tree of checkpoints, what came back, and where the time went.
 import { styleText } from "node:util";
 import { changedLines } from "./line-diff.ts";
-import type { DemoReport, DemoRun, StartEvent } from "./run.ts";
+import type { DemoRun, StartEvent } from "./run.ts";
 import { shorten, wrap } from "./text.ts";
 import { drawTree } from "./tree.ts";
 import type { Event, ObservedRewind } from "./witness.ts";
@@ -65,7 +65,7 @@ export function createPrinter(write: Write, colour: boolean): Printer {
       heading(`what came back with ${rewind.to}`);
       printDifference(rewind);
     }
-    if (run.rewinds.length > 0) printDigests(run.report);
+    if (run.rewinds.length > 0) printDigests(run);
     heading("time");
     printTimes(run);
     heading("result");
@@ -100,10 +100,11 @@ export function createPrinter(write: Write, colour: boolean): Printer {
     }
   }
 
-  function printDigests({ treeDigestAtCheckpoint, treeDigestAfterRewind }: DemoReport): void {
-    const verdict = treeDigestAtCheckpoint === treeDigestAfterRewind ? "equal" : "different";
+  function printDigests({ report: { treeDigestAtCheckpoint, treeDigestAfterRewind }, lacks }: DemoRun): void {
+    const equal = treeDigestAtCheckpoint === treeDigestAfterRewind;
     write(`tree digest at the checkpoint   ${treeDigestAtCheckpoint}`);
-    write(`tree digest after the rewind    ${treeDigestAfterRewind}  (${verdict})`);
+    write(`tree digest after the rewind    ${treeDigestAfterRewind}  (${equal ? "equal" : "different"})`);
+    if (!equal && lacks.length > 0) write(`snapshots lack on this machine: ${lacks.join(", ")}`);
   }
 
   function printTimes({ checkpoints, rewinds, report }: DemoRun): void {

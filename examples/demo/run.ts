@@ -70,6 +70,8 @@ export interface DemoRun {
   readonly answer: string;
   readonly checkpoints: readonly Checkpoint[];
   readonly rewinds: readonly ObservedRewind[];
+  /** What snapshots lack on this machine. */
+  readonly lacks: readonly string[];
   /** What is wrong in the store. */
   readonly findings: readonly Finding[];
   /** What the model server got and refused; empty with a real model. */
@@ -128,5 +130,7 @@ export async function runDemo(options: DemoOptions = {}): Promise<DemoRun> {
   };
   const { requests = [], errors = [] } = model.server ?? {};
   const findings = await rewind.verify();
-  return { report, findings, workspace, store, thread: thread.name, answer, checkpoints, rewinds, requests, errors };
+  const { lacks } = rewind.environment.capabilities;
+  const place = { workspace, store, thread: thread.name };
+  return { report, ...place, answer, checkpoints, rewinds, lacks, findings, requests, errors };
 }

@@ -3,17 +3,23 @@ import { z } from "zod";
 import { RewindError } from "../errors.ts";
 import type { SessionDeps } from "./deps.ts";
 import { opaqueSerializer } from "./serializer.ts";
-import { Thread } from "./thread.ts";
+import { type CheckpointOptions, Thread } from "./thread.ts";
+import type { RewindRequest } from "./types.ts";
 
 const threadName = z.string().min(1);
+const activity = z.strictObject({
+  said: z.string(),
+  actions: z.array(z.strictObject({ tool: z.string(), input: z.string(), output: z.string(), failed: z.boolean() })),
+});
 const commands = {
-  checkpoint: z.strictObject({ thread: threadName, label: z.string().optional() }),
+  checkpoint: z.strictObject({ thread: threadName, label: z.string().optional(), activity: activity.optional() }),
   rewind: z.strictObject({
     thread: threadName,
     to: z.string(),
     lesson: z.string().optional(),
     scope: z.enum(["both", "environment", "context"]).optional(),
     dryRun: z.boolean().optional(),
+    key: z.string().min(1).optional(),
   }),
   undo: z.strictObject({ thread: threadName }),
   label: z.strictObject({ thread: threadName, label: z.string(), id: z.string().optional() }),
@@ -22,10 +28,11 @@ const commands = {
 
 export type ControlCommand = keyof typeof commands;
 
-/** @throws CONTROL_FAILED for a request that is not understood, and what the operation throws */
+/** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
 export async function performControl(
   deps: SessionDeps,
   request: { readonly command: string; readonly arguments: Readonly<Record<string, unknown>> },
+  isWaiting: () => boolean,
 ): Promise<unknown> {
   const schema = commands[request.command as ControlCommand];
   const parsed = schema?.safeParse(request.arguments);
@@ -38,17 +45,16 @@ export async function performControl(
       },
     );
   }
-  const given = parsed.data as Record<string, string | boolean | undefined> & { thread: string };
+  const given = parsed.data as Record<string, unknown> & { thread: string };
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   return deps.coordinator.atBoundary(async () => {
-    if (request.command === "checkpoint") {
-      return thread.checkpoint(given.label === undefined ? {} : { label: given.label as string });
-    }
+    if (!isWaiting()) throw new RewindError("CLOSED", "The caller has gone.", { hint: "Send the request again." });
+    const { thread: _, ...rest } = given;
+    if (request.command === "checkpoint") return thread.checkpoint(rest as CheckpointOptions);
     if (request.command === "label") return thread.label(given.label as string, given.id as string | undefined);
     if (request.command === "undo") return withoutContext(await thread.undo());
     if (request.command === "diff") return thread.diff(given.from as string, given.to as string | undefined);
-    const { thread: _, ...rest } = given;
-    return withoutContext(await thread.rewind(rest as unknown as Parameters<Thread["rewind"]>[0]));
+    return withoutContext(await thread.rewind(rest as unknown as RewindRequest));
   });
 }
 

@@ -1,7 +1,8 @@
 // Contexts to bytes and back, by the serializer of whoever drives the thread.
+import { makeBreather } from "../breathe.ts";
 import { RewindError } from "../errors.ts";
 import { type EncodedContext, getContext, putContext } from "../store/contexts.ts";
-import type { Batch, ObjectReader } from "../store/objects.ts";
+import type { Batch, Hash, ObjectReader } from "../store/objects.ts";
 import type { Context, Serializer } from "./types.ts";
 
 /** Plain JSON values. */
@@ -34,13 +35,17 @@ export const opaqueSerializer: Serializer = {
   decode: (bytes) => bytes,
 };
 
-/** Puts the context into the batch; returns its name. */
+/** Puts the context into the batch; returns its name. A long one is stored in slices, so that a stream beside it goes on. */
 export async function storeContext(batch: Batch, context: Context, serializer: Serializer): Promise<string> {
-  const messages: Uint8Array[] = [];
-  for (const message of context.messages) messages.push(await serializer.encode(message));
-  const channels: Record<string, Uint8Array> = Object.create(null);
+  const breathe = makeBreather();
+  const messages: Hash[] = [];
+  for (const message of context.messages) {
+    messages.push(batch.put(await serializer.encode(message)));
+    await breathe();
+  }
+  const channels: Record<string, Hash> = Object.create(null);
   for (const [name, value] of Object.entries(context.channels ?? {})) {
-    if (value !== undefined) channels[name] = await serializer.encode(value);
+    if (value !== undefined) channels[name] = batch.put(await serializer.encode(value));
   }
   return putContext(batch, { serializer: serializer.name, messages, channels });
 }

@@ -2,7 +2,14 @@
 import type { Batch, Hash, ObjectReader } from "./objects.ts";
 import { putSequence, readSequence, type SequenceItem, sequenceObjects } from "./sequence.ts";
 
-/** A context as bytes: what the adapter's serializer made of each item. */
+/** A context as the names of its items: what the adapter's serializer made of each. */
+export interface NamedContext {
+  readonly serializer: string;
+  readonly messages: readonly Hash[];
+  readonly channels: Readonly<Record<string, Hash>>;
+}
+
+/** A context as bytes. */
 export interface EncodedContext {
   readonly serializer: string;
   readonly messages: readonly Uint8Array[];
@@ -16,17 +23,14 @@ interface Header {
   readonly channels: string;
 }
 
-/** Stores a context and returns its name in hex; the caller commits the objects. */
-export function putContext(batch: Batch, context: EncodedContext): string {
-  const messages = putSequence(
-    batch,
-    context.messages.map((bytes) => named(batch.put(bytes))),
-  );
+/** Stores a context, whose items are in the batch or the store, and returns its name in hex; the caller commits. */
+export function putContext(batch: Batch, context: NamedContext): string {
+  const messages = putSequence(batch, context.messages.map(named));
   const channels = putSequence(
     batch,
     Object.keys(context.channels)
       .sort()
-      .map((name) => channelItem(name, batch.put(context.channels[name] as Uint8Array))),
+      .map((name) => channelItem(name, context.channels[name] as Hash)),
   );
   const header: Header = {
     serializer: context.serializer,

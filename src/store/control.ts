@@ -10,7 +10,8 @@ export interface ControlRequest {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-export type ControlHandler = (request: ControlRequest) => Promise<unknown>;
+/** @param isWaiting false when the caller has gone away: what has not begun then need not begin. */
+export type ControlHandler = (request: ControlRequest, isWaiting: () => boolean) => Promise<unknown>;
 
 type Reply =
   | { readonly ok: unknown }
@@ -26,19 +27,37 @@ function address(folder: string, environment: string): { path: string; release: 
   return { path: `/proc/self/fd/${fd}/${environment}.sock`, release: () => closeSync(fd) };
 }
 
+export interface ControlServer {
+  /**
+   * Takes no more requests, answers those that are under way, and ends.
+   * @param drain runs what waits for a boundary
+   */
+  close(drain: () => Promise<void>): Promise<void>;
+}
+
 /** Serves requests until closed. The caller holds the lock, so a socket file that is there is a dead holder's. */
 export async function serveControl(
   folder: string,
   environment: string,
   handle: ControlHandler,
-): Promise<{ close(): Promise<void> }> {
+): Promise<ControlServer> {
   rmSync(join(folder, `${environment}.sock`), { force: true });
   const sockets = new Set<Socket>();
+  const underWay = new Set<Promise<unknown>>();
+  let closing = false;
+  const handleUntilClosed: ControlHandler = async (request, isWaiting) => {
+    if (closing) throw new RewindError("CLOSED", "This workspace was closed.", { hint: "Run the command again." });
+    return handle(request, isWaiting);
+  };
   const server: Server = createServer((socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
-    void answer(socket, handle);
+    void answerAll(socket, (line) => {
+      const answered = answer(socket, line, handleUntilClosed);
+      underWay.add(answered);
+      return answered.finally(() => underWay.delete(answered));
+    });
   });
   const at = address(folder, environment);
   await new Promise<void>((resolve, reject) => {
@@ -48,30 +67,52 @@ export async function serveControl(
   chmodSync(join(folder, `${environment}.sock`), 0o600);
   server.unref();
   return {
-    async close() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+    async close(drain) {
+      closing = true;
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await drain();
+      await Promise.all(underWay);
+      for (const socket of sockets) socket.destroySoon();
+      await closed;
       at.release();
       rmSync(join(folder, `${environment}.sock`), { force: true });
     },
   };
 }
 
-async function answer(socket: Socket, handle: ControlHandler): Promise<void> {
-  for await (const line of createInterface({ input: socket })) {
-    let reply: Reply;
-    try {
-      reply = { ok: await handle(JSON.parse(line) as ControlRequest) };
-    } catch (error) {
-      reply = {
-        error: isRewindError(error) ? error.toJSON() : { code: "CONTROL_FAILED", message: (error as Error).message },
-      };
-    }
-    if (!socket.destroyed) socket.write(`${JSON.stringify(reply)}\n`);
+async function answerAll(socket: Socket, answerLine: (line: string) => Promise<void>): Promise<void> {
+  for await (const line of createInterface({ input: socket })) await answerLine(line);
+}
+
+async function answer(socket: Socket, line: string, handle: ControlHandler): Promise<void> {
+  let reply: Reply;
+  try {
+    reply = { ok: await handle(JSON.parse(line) as ControlRequest, () => !socket.destroyed) };
+  } catch (error) {
+    reply = {
+      error: isRewindError(error) ? error.toJSON() : { code: "CONTROL_FAILED", message: (error as Error).message },
+    };
+  }
+  if (!socket.destroyed) socket.write(`${JSON.stringify(reply)}\n`);
+}
+
+/** True when a process holds the environment and answers. */
+export async function isHeld(folder: string, environment: string): Promise<boolean> {
+  if (!existsSync(join(folder, `${environment}.sock`))) return false;
+  const at = address(folder, environment);
+  try {
+    const socket = await connect(at.path);
+    socket?.destroy();
+    return socket !== undefined;
+  } finally {
+    at.release();
   }
 }
 
-/** Hands a request to the holder; undefined when nobody holds the environment. @throws what the holder answered */
+/**
+ * Hands a request to the holder; undefined when nobody holds the environment.
+ * @throws what the holder answered; CONTROL_FAILED with `details.ended` when it ended before: what it had begun may be done or not
+ */
 export async function askHolder(
   folder: string,
   environment: string,
@@ -95,6 +136,7 @@ export async function askHolder(
     }
     throw new RewindError("CONTROL_FAILED", "The process that holds this workspace ended before it answered.", {
       hint: "Run the command again.",
+      details: { ended: true },
     });
   } finally {
     at.release();

@@ -38,6 +38,9 @@ const bufferLimit = 1 << 20;
 const rowsPerCommit = 500;
 const packLimit = 256 << 20;
 
+/** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
+const rememberedLimit = 100_000;
+
 export function hashOf(bytes: Uint8Array): Hash {
   return createHash("sha256").update(bytes).digest();
 }
@@ -71,12 +74,21 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const unsynced = sql.prepare("SELECT id, name, length, synced FROM pack WHERE synced < length");
   const setSynced = sql.prepare("UPDATE pack SET synced = max(synced, ?) WHERE id = ?");
   const readers = new Map<number, number>();
+  const remembered = new Set<string>();
   let writer: PackWriter | undefined;
 
   function open(): PackWriter {
     if (environment === null) throw new Error("objects were opened for reading");
     writer ??= openPackWriter(sql, folder, environment);
     return writer;
+  }
+
+  function isKnown(hash: Hash, key: string): boolean {
+    if (remembered.has(key)) return true;
+    if (find.get(hash) === undefined) return false;
+    if (remembered.size >= rememberedLimit) remembered.clear();
+    remembered.add(key);
+    return true;
   }
 
   function read(hash: Hash): Buffer | string {
@@ -97,7 +109,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   return {
-    batch: () => openBatch(sql, open, (hash) => find.get(hash) !== undefined, insert),
+    batch: () => openBatch(sql, open, isKnown, insert),
 
     get(hash) {
       const bytes = read(hash);
@@ -172,7 +184,12 @@ function openPackWriter(sql: Sql, folder: string, environment: string): PackWrit
   };
 }
 
-function openBatch(sql: Sql, open: () => PackWriter, known: (hash: Hash) => boolean, insert: Statement): Batch {
+function openBatch(
+  sql: Sql,
+  open: () => PackWriter,
+  known: (hash: Hash, key: string) => boolean,
+  insert: Statement,
+): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const seen = new Set<string>();
   let rows: (Place & { hash: Hash })[] = [];
@@ -199,7 +216,7 @@ function openBatch(sql: Sql, open: () => PackWriter, known: (hash: Hash) => bool
     put(bytes) {
       const hash = hashOf(bytes);
       const key = hash.toString("latin1");
-      if (seen.has(key) || known(hash)) return hash;
+      if (seen.has(key) || known(hash, key)) return hash;
       try {
         seen.add(key);
         buffered.push({ hash, bytes: Buffer.from(bytes) });

@@ -1,8 +1,8 @@
 // Keeps what the last scan knew between processes, so that the next one need not read every file again. Losing it costs time only.
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { makeBreather } from "../../breathe.ts";
 import type { ObjectReader } from "../../store/objects.ts";
-import { makeBreather } from "./breathe.ts";
 import { decodeEntry, encodeEntry } from "./entry.ts";
 import type { ScannedEntry } from "./scan.ts";
 

@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSy
 import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
+import { makeBreather } from "../../breathe.ts";
 import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
 import type { Objects } from "../../store/objects.ts";
 import type {
@@ -17,7 +18,6 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
-import { makeBreather } from "./breathe.ts";
 import { loadCache, saveCache } from "./cache.ts";
 import { type EntryType, entryType } from "./entry.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
