@@ -15,6 +15,7 @@ export const errorCodes = [
   "NOTHING_TO_REWIND",
   "NOTHING_TO_UNDO",
   "NOT_ATTACHED",
+  "NOT_AVAILABLE",
   "NOT_RESTORABLE",
   "NO_THREAD",
   "PAIR_DIVERGED",

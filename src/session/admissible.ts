@@ -3,10 +3,12 @@ import { RewindError } from "../errors.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
 import type { SessionDeps } from "./deps.ts";
 import { lineBetween } from "./perform.ts";
+import { checkpointTool, listCheckpointsTool, rewindTool } from "./tools.ts";
 import type { Activity, Scope } from "./types.ts";
 import { checkpointId } from "./views.ts";
 
 const shownIds = 12;
+const ownTools: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
 
 /** @throws UNKNOWN_CHECKPOINT */
 export function requireCheckpoint(deps: SessionDeps, thread: ThreadRow | undefined, seq: number): CheckpointRow {
@@ -44,7 +46,11 @@ export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: Chec
       details: { rewinds: own.length },
     });
   }
-  if (own.filter((row) => row.target === target.id).length >= budget.perCheckpoint) {
+  const moment = sameMoment(deps, target);
+  const returns = own.filter(
+    (row) => sameMoment(deps, catalog.checkpoint(row.target) as CheckpointRow) === moment,
+  ).length;
+  if (returns >= budget.perCheckpoint) {
     const id = checkpointId(target);
     throw new RewindError("BUDGET_SPENT", `You have returned to ${id} ${budget.perCheckpoint} times already.`, {
       hint: `Go on from here, or rewind to a checkpoint before ${id} if the mistake lies there.`,
@@ -53,10 +59,7 @@ export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: Chec
   }
   const since = lineBetween(deps, target.id, thread.head);
   const elsewhere = !catalog.lineage(thread.head).some((row) => row.id === target.id);
-  if (
-    !elsewhere &&
-    since.every((row) => (JSON.parse(row.activity) as Activity).actions.length === 0 && isEmpty(row.changes))
-  ) {
+  if (!elsewhere && since.every(isIdle)) {
     const id = checkpointId(target);
     throw new RewindError("NOTHING_TO_REWIND", `You are already at ${id}: nothing has been done since.`, {
       hint: "Go on with the task from here.",
@@ -83,6 +86,16 @@ export function requireOwnTimeline(deps: SessionDeps, thread: ThreadRow, target:
       details: { threads: names, checkpoints: foreign.map((row) => `${row.thread_name}/${checkpointId(row)}`) },
     },
   );
+}
+
+/** Nothing was done before it since its parent; our own tools do nothing to the task. */
+const isIdle = (row: CheckpointRow): boolean =>
+  (JSON.parse(row.activity) as Activity).actions.every((action) => ownTools.has(action.tool)) && isEmpty(row.changes);
+
+/** Each return makes a checkpoint of its own: those at which nothing had been done yet are one moment, named by its first. */
+function sameMoment(deps: SessionDeps, row: CheckpointRow): number {
+  const line = deps.catalog.lineage(row.id);
+  return (line.find((one) => !isIdle(one)) ?? (line.at(-1) as CheckpointRow)).id;
 }
 
 function isEmpty(changes: string | null): boolean {

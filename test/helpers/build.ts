@@ -16,7 +16,15 @@ export function buildLibrary(): Built {
   const out = mkdtempSync(join(parent, "agentrewind-test-"));
   const result = spawnSync(
     process.execPath,
-    [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json", "--outDir", out, "--sourceMap", "false"],
+    [
+      join(root, "node_modules/typescript/bin/tsc"),
+      "-p",
+      "tsconfig.build.json",
+      "--outDir",
+      out,
+      "--sourceMap",
+      "false",
+    ],
     { cwd: root, encoding: "utf8" },
   );
   const entry = join(out, "src", "index.js");
