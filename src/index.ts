@@ -18,7 +18,7 @@ export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors
 export { type OpenOptions, openRewind, type Rewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
-export { refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
+export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
 export type { CheckpointOptions, Thread, ThreadDiff, Turn, TurnOptions } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
 export type {

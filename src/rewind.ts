@@ -154,13 +154,13 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
-    const control = await serveControl(store.layout.locks, id, (request, isWaiting) =>
-      performControl(deps, request, isWaiting),
+    const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
+      performControl(deps, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
       open = false;
-      await control.close(deps.coordinator.boundary);
+      await control.close();
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
       await environment.close();

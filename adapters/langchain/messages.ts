@@ -15,8 +15,14 @@ export function anchorOf(message: BaseMessage): string {
 export function boundariesOf(messages: readonly BaseMessage[]): Boundary[] {
   return messages
     .filter((message) => message.id !== undefined)
-    .map((message) => ({ anchor: anchorOf(message), tool: message.getType() === "tool" }))
+    .map((message) => ({ anchor: anchorOf(message), tool: message.getType() === "tool", ...returnedToOf(message) }))
     .reverse();
+}
+
+/** @see tellMessage */
+function returnedToOf(message: BaseMessage): { returnedTo?: string } {
+  const { checkpoint } = (message.additional_kwargs?.[mark] ?? {}) as { checkpoint?: unknown };
+  return typeof checkpoint === "string" ? { returnedTo: checkpoint } : {};
 }
 
 export const textOf = (message: BaseMessage): string => message.text ?? "";
@@ -49,9 +55,10 @@ export function activityOf(messages: readonly BaseMessage[]): Activity {
 
 /** A message that a person sent, not one that a middleware made. */
 export const isFromPerson = (message: BaseMessage): boolean =>
-  HumanMessage.isInstance(message) &&
-  message.additional_kwargs?.[mark] === undefined &&
-  message.additional_kwargs?.lc_source === undefined;
+  HumanMessage.isInstance(message) && message.additional_kwargs?.[mark] === undefined && !isSummary(message);
+
+/** Stands for older messages, also for a person's. */
+export const isSummary = (message: BaseMessage): boolean => message.additional_kwargs?.lc_source !== undefined;
 
 /** The answers among `messages` that already reached the person: text without a call. */
 export const deliveredIn = (messages: readonly BaseMessage[]): string[] =>
@@ -59,23 +66,3 @@ export const deliveredIn = (messages: readonly BaseMessage[]): string[] =>
     .filter((message) => AIMessage.isInstance(message) && (message.tool_calls?.length ?? 0) === 0)
     .map(textOf)
     .filter((text) => text.trim() !== "");
-
-/** The same reply with one of its calls only. */
-export function withOnlyCall(reply: AIMessage, id: string | undefined): AIMessage {
-  const dropped = new Set((reply.tool_calls ?? []).map((call) => call.id).filter((other) => other !== id));
-  const isDropped = (block: unknown): boolean => {
-    const { id: blockId, call_id: callId } = block as { id?: string; call_id?: string };
-    return (blockId !== undefined && dropped.has(blockId)) || (callId !== undefined && dropped.has(callId));
-  };
-  const { tool_calls: raw, ...kwargs } = reply.additional_kwargs;
-  return new AIMessage({
-    content:
-      typeof reply.content === "string" ? reply.content : (reply.content.filter((block) => !isDropped(block)) as never),
-    tool_calls: (reply.tool_calls ?? []).filter((call) => call.id === id),
-    additional_kwargs: raw === undefined ? kwargs : { ...kwargs, tool_calls: raw.filter((call) => call.id === id) },
-    response_metadata: reply.response_metadata,
-    ...(reply.id === undefined ? {} : { id: reply.id }),
-    ...(reply.name === undefined ? {} : { name: reply.name }),
-    ...(reply.usage_metadata === undefined ? {} : { usage_metadata: reply.usage_metadata }),
-  });
-}

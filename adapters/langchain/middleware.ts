@@ -1,22 +1,25 @@
 // The middleware: a pair at every model decision, the gate before the reply's tools, the fence around a rewind's siblings.
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, getCurrentTaskInput } from "@langchain/langgraph";
 import {
+  isRewindError,
   type Rewind,
   RewindError,
-  type RewindResult,
   rewindTool,
   siblingRefusal,
   staleRefusal,
   type Thread,
+  type Turn,
 } from "agentrewind";
 import { createMiddleware } from "langchain";
 import { type AgentLike, type ChannelKinds, kindsOf, ownChannels } from "./channels.ts";
+import { enterModelCall } from "./entry.ts";
 import { withMarkers } from "./markers.ts";
-import { activityOf, anchorOf, boundariesOf, lastAiIndex, withOnlyCall } from "./messages.ts";
-import { channelsToRestore, messagesUpdate, newerFromPerson, tellMessage } from "./restore.ts";
+import { activityOf, anchorOf, boundariesOf, lastAiIndex } from "./messages.ts";
+import { answered, withOnlyCall } from "./pairing.ts";
+import { messagesUpdate } from "./restore.ts";
 import { makeThreads } from "./threads.ts";
-import { type HumanMessages, makeTools, refusal, toolNames } from "./tools.ts";
+import { failure, type HumanMessages, makeTools, refusal, toolNames } from "./tools.ts";
 
 export interface RewindMiddlewareOptions {
   /** Our thread's name for every run; default: the run's `thread_id`. */
@@ -55,62 +58,51 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
 
     async wrapModelCall(request, handler) {
       const stored = request.state.messages as BaseMessage[];
-      const thread = threads.of(request.runtime.configurable, stored);
-      const alignment = await thread.align(boundariesOf(stored));
+      const thread = threads.ofModelCall(request.runtime.configurable, stored);
       const channels = ownChannels(getCurrentTaskInput() as Record<string, unknown>);
-      const taken = alignment.status === "deliver" ? await takeOver(alignment.result, stored, channels) : undefined;
-      const messages = taken?.messages ?? stored;
-      const seen = taken === undefined ? (request.messages as BaseMessage[]) : messages;
-      const turn = await thread.beginTurn(
-        { messages: [...messages], channels: { ...channels, ...taken?.values } },
-        {
-          ...anchored(messages),
-          activity: activityOf(sinceHead(thread, messages)),
-          ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
-        },
-      );
-      let reply: Reply;
-      try {
-        const shown = options.markers === true ? withMarkers(seen, thread) : seen;
-        reply = onlyRewind(await handler({ ...request, messages: shown }), thread);
-      } catch (error) {
-        turn.end();
-        throw error;
+      for (;;) {
+        const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages });
+        let turn: Turn | undefined;
+        try {
+          turn = await thread.beginTurn(
+            { messages: [...entry.messages], channels: entry.channels },
+            {
+              ...anchored(entry.messages),
+              activity: activityOf(sinceHead(thread, entry.messages)),
+              epoch: entry.epoch,
+              ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
+            },
+          );
+          const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
+          const shown = options.markers === true ? withMarkers(seen, thread) : seen;
+          const reply = onlyRewind(await handler({ ...request, messages: [...shown] }), thread);
+          await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)) });
+          return entry.update === null ? reply : withState(reply, entry.messages, entry.update);
+        } catch (error) {
+          turn?.end();
+          // A rewind from outside came first: the reply is dropped, and the model asked again from where the conversation is now.
+          if (!isRewindError(error, "STALE_EPOCH")) throw error;
+        }
       }
-      const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : undefined;
-      await turn.gate({ tools: calls === undefined || calls.some((call) => !toolNames.has(call.name)) });
-      if (taken === undefined) return reply;
-      thread.markDelivered();
-      return new Command({
-        update: {
-          ...taken.update,
-          messages: messagesUpdate([...messages, ...(AIMessage.isInstance(reply) ? [reply] : [])]),
-        },
-      });
     },
 
     async wrapToolCall(request, handler) {
       const { messages } = request.state as { messages: BaseMessage[] };
-      const at = lastAiIndex(messages);
-      const thread = threads.of(request.runtime.configurable, messages.slice(0, Math.max(0, at)));
-      const calls = (messages[at] as AIMessage | undefined)?.tool_calls ?? [];
-      const { name } = request.toolCall;
-      const callId = request.toolCall.id ?? "";
+      const at = Math.max(0, lastAiIndex(messages));
+      const before = messages.slice(0, at);
+      const thread = threads.ofTools(request.runtime.configurable, before);
+      const calls = callsOf(messages[at]);
+      const { name, id: callId = "" } = request.toolCall;
       if (name === rewindTool.name) {
         const parsed = rewindTool.schema.safeParse(request.toolCall.args);
         if (!parsed.success) return refusal(badArguments(), name, callId);
-        if (calls.length > 1) {
-          const { checkpoint, lesson } = parsed.data;
-          return refusal(thread.admissible(checkpoint, lesson) ?? notAlone(), name, callId);
-        }
-        return handler(request);
+        if (calls.length === 1) return handler(request);
+        const { checkpoint, lesson } = parsed.data;
+        return refusal(thread.admissible(checkpoint, lesson) ?? notAlone(), name, callId);
       }
-      const refuse = (content: string): ToolMessage =>
-        new ToolMessage({ name, tool_call_id: callId, status: "error", content });
-      if (calls.some((call) => call.name === rewindTool.name)) return refuse(siblingRefusal);
-      const alignment = await thread.align(boundariesOf(messages.slice(0, Math.max(0, at))));
-      if (alignment.status === "deliver") return refuse(staleRefusal);
-      const leave = thread.enter();
+      if (calls.some((call) => call.name === rewindTool.name)) return failure(name, callId, siblingRefusal);
+      const leave = await thread.enterTool(boundariesOf(before));
+      if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
         return await handler(request);
       } finally {
@@ -118,21 +110,6 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       }
     },
   });
-
-  /** A rewind from outside, for a framework whose state still holds the abandoned messages. */
-  async function takeOver(
-    result: RewindResult,
-    stored: readonly BaseMessage[],
-    channels: Readonly<Record<string, unknown>>,
-  ) {
-    if (result.scope === "environment") {
-      return { messages: [...stored, tellMessage(result)], values: {}, update: {} };
-    }
-    const newer = humanMessages === "drop" ? [] : newerFromPerson(stored, result.context);
-    const update = await channelsToRestore(channels, result.context, kinds);
-    const values = Object.fromEntries(Object.keys(update).map((name) => [name, result.context.channels?.[name]]));
-    return { messages: [...(result.context.messages as BaseMessage[]), ...newer, tellMessage(result)], values, update };
-  }
 
   return Object.assign(middleware, {
     /** Learns the kinds of the agent's state channels, so that a rewind restores all of them. Returns the agent. */
@@ -142,6 +119,22 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     },
   });
 }
+
+/** The reply, with the state that it was made from. */
+function withState(reply: Reply, messages: readonly BaseMessage[], update: Readonly<Record<string, unknown>>): Command {
+  const structured = reply as { structuredResponse?: unknown; messages?: BaseMessage[] };
+  const added = AIMessage.isInstance(reply) ? [reply] : (structured.messages ?? []);
+  return new Command({
+    update: {
+      ...update,
+      messages: messagesUpdate([...messages, ...added]),
+      ...(structured.structuredResponse === undefined ? {} : { structuredResponse: structured.structuredResponse }),
+    },
+  });
+}
+
+const callsOf = (message: unknown): NonNullable<AIMessage["tool_calls"]> =>
+  AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
 
 function anchored(messages: readonly BaseMessage[]): { anchor?: string } {
   const last = messages.at(-1);

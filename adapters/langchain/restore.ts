@@ -1,20 +1,28 @@
-// A rewind's result as LangChain's state: the update that makes the messages and channels those of the checkpoint.
+// A rewind's result as LangChain's state: the messages and channels of the checkpoint, and what comes behind them.
 import { type BaseMessage, HumanMessage, RemoveMessage } from "@langchain/core/messages";
 import { REMOVE_ALL_MESSAGES } from "@langchain/langgraph";
-import { type Context, RewindError, type RewindResult } from "agentrewind";
+import { type Context, RewindError, type RewindResult, type Thread } from "agentrewind";
 import { type ChannelKinds, channelUpdate, differingChannels } from "./channels.ts";
-import { isFromPerson, mark } from "./messages.ts";
+import { isFromPerson, isSummary, mark } from "./messages.ts";
 
-export interface Restored {
-  /** The whole new list, ending with the message that tells what is true now. */
-  readonly messages: BaseMessage[];
-  readonly channels: Record<string, unknown>;
-}
-
-/** Messages of a person that the target's context does not hold. */
-export function newerFromPerson(current: readonly BaseMessage[], target: Context): BaseMessage[] {
+/** Messages of a person that the target's context does not hold, in their order; also those of which `current` holds only a summary. */
+export async function newerFromPerson(
+  thread: Thread,
+  current: readonly BaseMessage[],
+  target: Context,
+): Promise<BaseMessage[]> {
   const held = new Set((target.messages as BaseMessage[]).map((message) => message.id));
-  return current.filter((message) => isFromPerson(message) && !held.has(message.id));
+  const newer = new Map<string | undefined, BaseMessage>();
+  const collect = (messages: readonly BaseMessage[]): void => {
+    for (const message of messages) {
+      if (isFromPerson(message) && !held.has(message.id)) newer.set(message.id, message);
+    }
+  };
+  if (current.some(isSummary)) {
+    for (const { id } of thread.checkpoints()) collect((await thread.context(id)).messages as BaseMessage[]);
+  }
+  collect(current);
+  return [...newer.values()];
 }
 
 /** The abandoned part of `current`: what the target's context does not hold. */
@@ -23,12 +31,13 @@ export function abandonedPart(current: readonly BaseMessage[], target: Context):
   return current.filter((message) => !held.has(message.id));
 }
 
-export function tellMessage(result: RewindResult): HumanMessage {
-  const { checkpoint, epoch } = result;
+/** Tells what is true now. It also marks in LangGraph's state where the rewind put the conversation. */
+export function tellMessage(result: RewindResult, content = result.message): HumanMessage {
+  const { checkpoint, epoch, scope } = result;
   return new HumanMessage({
     id: `${mark}-${checkpoint.thread}-${epoch}`,
-    content: result.message,
-    additional_kwargs: { [mark]: { checkpoint: checkpoint.id, epoch } },
+    content,
+    additional_kwargs: { [mark]: scope === "environment" ? { epoch } : { checkpoint: checkpoint.id, epoch } },
   });
 }
 

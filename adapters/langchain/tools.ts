@@ -36,16 +36,19 @@ interface Runtime {
 
 export const toolNames: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
 
+export const failure = (name: string, callId: string, content: string): ToolMessage =>
+  new ToolMessage({ name, tool_call_id: callId, status: "error", content });
+
 export function refusal(error: unknown, name: string, callId: string): ToolMessage {
   if (!isRewindError(error)) throw error;
-  return new ToolMessage({ name, tool_call_id: callId, status: "error", content: refusalText(error) });
+  return failure(name, callId, refusalText(error));
 }
 
 export function makeTools(options: ToolOptions) {
   const { threads } = options;
   const callIdOf = (runtime: Runtime): string => runtime.toolCall?.id ?? runtime.toolCallId ?? "";
   const threadOf = (runtime: Runtime) =>
-    threads.of(
+    threads.ofTools(
       runtime.configurable ?? runtime.config?.configurable,
       runtime.state.messages.slice(0, Math.max(0, lastAiIndex(runtime.state.messages))),
     );
@@ -58,7 +61,7 @@ export function makeTools(options: ToolOptions) {
       const before = runtime.state.messages.slice(0, at);
       const boundary = before.at(-1);
       const target = await thread.context(checkpoint);
-      const newer = options.humanMessages === "drop" ? [] : newerFromPerson(before, target);
+      const newer = options.humanMessages === "drop" ? [] : await newerFromPerson(thread, before, target);
       if (newer.length > 0 && options.humanMessages === "refuse") throw crossesPerson(newer.length);
       const current: Context = { messages: before, channels: ownChannels(runtime.state) };
       const channels = await channelsToRestore(current.channels ?? {}, target, options.kinds());

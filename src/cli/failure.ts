@@ -88,6 +88,6 @@ const sentence = (text: string): string => {
 
 export function printFailure({ code, message, hint }: Failure, json: boolean): void {
   process.stderr.write(
-    json ? `${safeJson({ error: { code, message, hint } })}\n` : `agentrewind: ${oneLine(`${message} ${hint}`)}\n`,
+    json ? `${safeJson({ error: { code, message, hint } }, 0)}\n` : `agentrewind: ${oneLine(`${message} ${hint}`)}\n`,
   );
 }

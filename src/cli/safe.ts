@@ -24,8 +24,8 @@ export function oneLine(text: string, limit = Number.POSITIVE_INFINITY): string 
 }
 
 /** JSON whose text is as safe: the same values, with every such character escaped. */
-export function safeJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(unsafe, (char) =>
+export function safeJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, null, indent).replace(unsafe, (char) =>
     [...Array(char.length).keys()].map((i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""),
   );
 }

@@ -6,11 +6,13 @@ const idleMs = 100;
 export interface Coordinator {
   /** Runs `work` when no capture, restore or other exclusive work runs. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
+  /** As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair. */
+  betweenTools<T>(work: () => Promise<T>): Promise<T>;
   /** Marks a model call or a tool as running; call the result when it ends. */
-  enter(): () => void;
+  enter(what: "model" | "tool"): () => void;
   /** Runs `work` at the next turn boundary, at once when nothing runs. */
   atBoundary<T>(work: () => Promise<T>): Promise<T>;
-  /** A turn begins: requests that wait for the boundary run now. */
+  /** A turn begins: requests that wait for the boundary run now, unless a tool still runs (the turn is then one inside of it). */
   boundary(): Promise<void>;
   /** True while a model call or a tool runs. */
   readonly busy: boolean;
@@ -19,6 +21,8 @@ export interface Coordinator {
 export function makeCoordinator(): Coordinator {
   let tail: Promise<unknown> = Promise.resolve();
   let running = 0;
+  let tools = 0;
+  const toolsEnded: (() => void)[] = [];
   let waiting: (() => Promise<void>)[] = [];
   let timer: NodeJS.Timeout | undefined;
 
@@ -40,19 +44,35 @@ export function makeCoordinator(): Coordinator {
     if (waiting.length > 0 && running === 0) timer = setTimeout(() => void drain(), idleMs);
   }
 
+  async function betweenTools<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      if (tools > 0) await new Promise<void>((resolve) => toolsEnded.push(resolve));
+      const done = await exclusive(async () => (tools > 0 ? undefined : { value: await work() }));
+      if (done !== undefined) return done.value;
+    }
+  }
+
+  function leaveTool(): void {
+    if (--tools > 0) return;
+    for (const resolve of toolsEnded.splice(0)) resolve();
+  }
+
   return {
     exclusive,
+    betweenTools,
     get busy() {
       return running > 0;
     },
-    enter() {
+    enter(what) {
       running++;
+      if (what === "tool") tools++;
       clearTimeout(timer);
       let left = false;
       return () => {
         if (left) return;
         left = true;
         running--;
+        if (what === "tool") leaveTool();
         armTimer();
       };
     },
@@ -62,6 +82,8 @@ export function makeCoordinator(): Coordinator {
         if (running === 0) void drain();
       });
     },
-    boundary: drain,
+    boundary: async () => {
+      if (tools === 0) await drain();
+    },
   };
 }

@@ -32,7 +32,7 @@ export type ControlCommand = keyof typeof commands;
 export async function performControl(
   deps: SessionDeps,
   request: { readonly command: string; readonly arguments: Readonly<Record<string, unknown>> },
-  isWaiting: () => boolean,
+  mayBegin: () => boolean,
 ): Promise<unknown> {
   const schema = commands[request.command as ControlCommand];
   const parsed = schema?.safeParse(request.arguments);
@@ -48,7 +48,8 @@ export async function performControl(
   const given = parsed.data as Record<string, unknown> & { thread: string };
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   return deps.coordinator.atBoundary(async () => {
-    if (!isWaiting()) throw new RewindError("CLOSED", "The caller has gone.", { hint: "Send the request again." });
+    if (!mayBegin())
+      throw new RewindError("CLOSED", "Nobody waits for this request any more.", { hint: "Send the request again." });
     const { thread: _, ...rest } = given;
     if (request.command === "checkpoint") return thread.checkpoint(rest as CheckpointOptions);
     if (request.command === "label") return thread.label(given.label as string, given.id as string | undefined);

@@ -110,7 +110,15 @@ export async function performMove(deps: SessionDeps, move: Move): Promise<Rewind
     return await finish(deps, intent, move.thread, payload, issued, { start, bytes: captured?.bytes ?? 0 });
   } catch (error) {
     await putBack(deps, intent, payload, left, error);
-    throw error;
+    if (isRewindError(error)) throw error;
+    throw new RewindError(
+      "RESTORE_FAILED",
+      `The rewind failed: ${(error as Error).message}. Everything is as it was before.`,
+      {
+        hint: "Mend what is named, then rewind again; or go on from here.",
+        cause: error,
+      },
+    );
   }
 }
 
@@ -195,7 +203,10 @@ async function finish(
     restored =
       left.state === "not-restorable"
         ? result.restored
-        : without(await environment.diff(manifestOf(left), manifestOf(target)), new Set(payload.keep));
+        : without(
+            await environment.diff(manifestOf(left), manifestOf(target)),
+            new Set([...payload.keep, ...notRestored.map((one) => one.path)]),
+          );
   }
   fault("rewind.restored");
 

@@ -119,21 +119,39 @@ export function rewindMessage(parts: RewindMessageParts): string {
     );
   }
   if (parts.scope !== "context") lines.push(...fileLines(parts));
-  if (parts.carried > 0) {
-    lines.push(
-      parts.carried === 1
-        ? "One message that the person sent after that point was kept; it stands right above."
-        : `${parts.carried} messages that the person sent after that point were kept; they stand right above.`,
-    );
-  }
-  const done = [
-    ...parts.effects,
-    ...parts.delivered.slice(-deliveredShown).map((text) => `you told the person: "${oneLine(text, deliveredLimit)}"`),
-  ];
-  if (done.length > 0) lines.push("", "Already done or delivered, do not repeat:", ...done.map((line) => `- ${line}`));
+  lines.push(...carriedLines(parts.carried), ...doneLines(parts.effects, parts.delivered));
   if (parts.lessons.length > 0) lines.push("", "Lessons so far, newest first:", ...boundedLessons(parts.lessons));
-  lines.push("", "Go on with the task from here.");
+  lines.push("", goOn);
   return lines.join("\n");
+}
+
+const goOn = "Go on with the task from here.";
+
+const carriedLines = (count: number): string[] =>
+  count === 0
+    ? []
+    : [
+        count === 1
+          ? "One message that the person sent after that point was kept; it stands right above."
+          : `${count} messages that the person sent after that point were kept; they stand right above.`,
+      ];
+
+function doneLines(effects: readonly string[], delivered: readonly string[]): string[] {
+  const done = [
+    ...effects,
+    ...delivered.slice(-deliveredShown).map((text) => `you told the person: "${oneLine(text, deliveredLimit)}"`),
+  ];
+  return done.length === 0 ? [] : ["", "Already done or delivered, do not repeat:", ...done.map((line) => `- ${line}`)];
+}
+
+/** The message of a rewind from outside, with what only the adapter that takes it over knows of the conversation. */
+export function messageForConversation(
+  message: string,
+  { carried, delivered }: { readonly carried: number; readonly delivered: readonly string[] },
+): string {
+  const lines = [...carriedLines(carried), ...doneLines([], delivered)];
+  if (lines.length === 0) return message;
+  return [message.slice(0, -goOn.length).trimEnd(), ...lines, "", goOn].join("\n");
 }
 
 function fileLines(parts: RewindMessageParts): string[] {

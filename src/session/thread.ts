@@ -40,6 +40,8 @@ export interface TurnOptions {
   /** Names this boundary; a second turn at the head's own boundary is the same turn (a retry). */
   readonly anchor?: string;
   readonly activity?: Activity;
+  /** The epoch in which the context was read (`align` tells it); a rewind since then makes the turn stale. Default: the present one. */
+  readonly epoch?: number;
   /** Ends the capture; the turn goes on and its checkpoint is listed as not restorable. */
   readonly signal?: AbortSignal;
 }
@@ -116,18 +118,22 @@ export class Thread {
     return this.#view(row.id);
   }
 
-  /** Starts the pair of a model decision; call it, start the model call, and await `gate()` before any tool of the reply. */
+  /**
+   * Starts the pair of a model decision; call it, start the model call, and await `gate()` before any tool of the reply.
+   * @throws STALE_EPOCH when a rewind came after `options.epoch`
+   */
   async beginTurn(context: Context, options: TurnOptions = {}): Promise<Turn> {
     this.#endOpenTurn?.();
     await this.#deps.coordinator.boundary();
     const thread = this.#made();
+    const issued = options.epoch ?? this.#deps.catalog.epoch();
+    this.#deps.catalog.requireEpoch(issued);
     const anchor = options.anchor ?? null;
     const retried = this.#headAt(thread, anchor);
-    const leave = this.#deps.coordinator.enter();
+    const leave = this.#deps.coordinator.enter("model");
     this.#endOpenTurn = leave;
-    if (retried !== undefined) return this.#retriedTurn(retried, leave);
+    if (retried !== undefined) return this.#retriedTurn(retried, issued, leave);
 
-    const issued = this.#deps.catalog.epoch();
     const seq = this.#deps.catalog.takeSeq(thread.id);
     const pair = this.#begin(
       thread,
@@ -144,7 +150,9 @@ export class Thread {
         try {
           const row = await this.#settled(pair);
           const settled = performance.now() - waited;
+          this.#deps.catalog.requireEpoch(issued);
           await this.#markTools(row, tools);
+          this.#deps.catalog.requireEpoch(issued);
           this.#recordTimings(row, pair, settled, performance.now() - waited);
           return this.#view(row.id);
         } finally {
@@ -162,8 +170,7 @@ export class Thread {
     return head.anchor === anchor && head.state !== "not-restorable" ? head : undefined;
   }
 
-  #retriedTurn(row: CheckpointRow, leave: () => void): Turn {
-    const issued = this.#deps.catalog.epoch();
+  #retriedTurn(row: CheckpointRow, issued: number, leave: () => void): Turn {
     const view = (): Checkpoint => this.#view(row.id);
     return {
       id: checkpointId(row),
@@ -171,6 +178,7 @@ export class Thread {
         try {
           this.#deps.catalog.requireEpoch(issued);
           await this.#markTools(row, tools);
+          this.#deps.catalog.requireEpoch(issued);
           return view();
         } finally {
           leave();
@@ -397,6 +405,7 @@ export class Thread {
 
   /**
    * Moves the head to another checkpoint and restores both halves. The abandoned branch stays in the tree; `undo` returns to it.
+   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for (so do not wait for this inside of one).
    * @throws UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL; by the agent also
    * LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
    */
@@ -404,7 +413,8 @@ export class Thread {
     const { scope = "both", by = "caller" } = request;
     const seq = parseCheckpointId(request.to);
     if (this.#row === undefined) throw unknownThread(this.name);
-    return this.#deps.coordinator.exclusive(async () => {
+    const { exclusive, betweenTools } = this.#deps.coordinator;
+    return (by === "agent" || request.dryRun === true ? exclusive : betweenTools)(async () => {
       const thread = this.#made();
       const repeated = request.key === undefined ? undefined : this.#deps.catalog.rewindByKey(thread.id, request.key);
       if (repeated !== undefined) return this.#repeat(thread, repeated);
@@ -545,7 +555,7 @@ export class Thread {
 
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
   async undo(): Promise<RewindResult> {
-    return this.#deps.coordinator.exclusive(async () => {
+    return this.#deps.coordinator.betweenTools(async () => {
       const thread = this.#made();
       const { catalog } = this.#deps;
       const last = catalog.rewinds(thread.id).findLast((row) => row.kind === "rewind" && row.undone === 0);
@@ -568,18 +578,39 @@ export class Thread {
   }
 
   /**
-   * For adapters, on entry: compares where the framework's own state stands with the head, and brings the environment to it (invariant 9).
+   * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
+   * brings the environment to it (invariant 9).
    * @param boundaries the framework's messages, newest first
    * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head
    */
   async align(boundaries: readonly Boundary[]): Promise<Alignment> {
+    await this.#deps.coordinator.boundary();
+    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model"));
+  }
+
+  /**
+   * For adapters, before a tool: as `align`, and marks the tool as running, so that a rewind from outside waits for its end.
+   * @param boundaries the framework's messages before the reply whose tool this is, newest first
+   * @returns what to call when the tool has ended; undefined when the conversation was rewound and the tool must not run
+   * @throws PAIR_DIVERGED
+   */
+  async enterTool(boundaries: readonly Boundary[]): Promise<(() => void) | undefined> {
     return this.#deps.coordinator.exclusive(async () => {
-      const thread = this.#row;
-      if (thread === undefined) return { status: "new" };
-      return alignThread(this.#deps, thread, boundaries, {
-        move: async (target) => void (await performMove(this.#deps, this.#alignment(thread, target))),
-        result: (row) => this.#result(row),
-      });
+      const { status } = await this.#align(boundaries, "tools");
+      return status === "deliver" ? undefined : this.#deps.coordinator.enter("tool");
+    });
+  }
+
+  async #align(boundaries: readonly Boundary[], at: "model" | "tools"): Promise<Alignment> {
+    const thread = this.#row;
+    if (thread === undefined) return { status: "new", epoch: this.epoch };
+    return alignThread(this.#deps, thread, boundaries, at, {
+      move: async (target) => void (await performMove(this.#deps, this.#alignment(thread, target))),
+      result: (row) => this.#result(row),
+      changedSince: async (row) => {
+        const { manifest } = await this.#deps.environment.capture().captured;
+        return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
+      },
     });
   }
 
@@ -597,17 +628,6 @@ export class Thread {
       if (isRewindError(error)) return error;
       throw error;
     }
-  }
-
-  /** For adapters: marks a tool as running, so that requests from outside wait for the turn boundary. */
-  enter(): () => void {
-    return this.#deps.coordinator.enter();
-  }
-
-  /** For adapters: the framework has taken over the context of every rewind so far. */
-  markDelivered(): void {
-    const thread = this.#row;
-    if (thread !== undefined) this.#deps.catalog.markDelivered(thread.id);
   }
 }
 

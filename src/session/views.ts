@@ -7,7 +7,7 @@ export const checkpointId = (row: { seq: number }): string => `c${row.seq}`;
 
 /** The number of a checkpoint's id. @throws BAD_CHECKPOINT */
 export function parseCheckpointId(id: string): number {
-  const match = /^c?(\d{1,9})$/.exec(id.trim());
+  const match = /^c?(\d{1,9})$/i.exec(id.trim());
   if (match !== null) return Number(match[1]);
   throw new RewindError("BAD_CHECKPOINT", `"${id.slice(0, 60)}" is not the id of a checkpoint.`, {
     hint: "Ids look like c7; list the checkpoints to see them.",

@@ -10,8 +10,8 @@ export interface ControlRequest {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
-/** @param isWaiting false when the caller has gone away: what has not begun then need not begin. */
-export type ControlHandler = (request: ControlRequest, isWaiting: () => boolean) => Promise<unknown>;
+/** @param mayBegin called once, right before the request is carried out: false when its caller has gone or was told that it will not be. */
+export type ControlHandler = (request: ControlRequest, mayBegin: () => boolean) => Promise<unknown>;
 
 type Reply =
   | { readonly ok: unknown }
@@ -28,11 +28,8 @@ function address(folder: string, environment: string): { path: string; release: 
 }
 
 export interface ControlServer {
-  /**
-   * Takes no more requests, answers those that are under way, and ends.
-   * @param drain runs what waits for a boundary
-   */
-  close(drain: () => Promise<void>): Promise<void>;
+  /** Takes no more requests, refuses those that have not begun (CLOSED), answers the others, and ends. */
+  close(): Promise<void>;
 }
 
 /** Serves requests until closed. The caller holds the lock, so a socket file that is there is a dead holder's. */
@@ -45,9 +42,25 @@ export async function serveControl(
   const sockets = new Set<Socket>();
   const underWay = new Set<Promise<unknown>>();
   let closing = false;
-  const handleUntilClosed: ControlHandler = async (request, isWaiting) => {
-    if (closing) throw new RewindError("CLOSED", "This workspace was closed.", { hint: "Run the command again." });
-    return handle(request, isWaiting);
+  let refuse = (): void => {};
+  const refused = new Promise<void>((resolve) => {
+    refuse = resolve;
+  });
+  const handleUntilClosed: ControlHandler = async (request, mayBegin) => {
+    if (closing) throw closedError();
+    let begun = false;
+    const handled = handle(request, () => {
+      begun = !closing && mayBegin();
+      return begun;
+    });
+    handled.catch(() => {});
+    return Promise.race([
+      handled,
+      refused.then(() => {
+        if (begun) return handled;
+        throw closedError();
+      }),
+    ]);
   };
   const server: Server = createServer((socket) => {
     sockets.add(socket);
@@ -67,10 +80,10 @@ export async function serveControl(
   chmodSync(join(folder, `${environment}.sock`), 0o600);
   server.unref();
   return {
-    async close(drain) {
+    async close() {
       closing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await drain();
+      refuse();
       await Promise.all(underWay);
       for (const socket of sockets) socket.destroySoon();
       await closed;
@@ -78,6 +91,10 @@ export async function serveControl(
       rmSync(join(folder, `${environment}.sock`), { force: true });
     },
   };
+}
+
+function closedError(): RewindError {
+  return new RewindError("CLOSED", "This workspace was closed.", { hint: "Send the request again." });
 }
 
 async function answerAll(socket: Socket, answerLine: (line: string) => Promise<void>): Promise<void> {

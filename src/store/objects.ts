@@ -1,6 +1,6 @@
 // Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, fsync, fsyncSync, openSync, readFileSync, readSync, writeSync } from "node:fs";
+import { closeSync, fsync, fsyncSync, openSync, readFileSync, readSync, writeSync, writevSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { asDiskFull, RewindError } from "../errors.ts";
@@ -12,7 +12,7 @@ export type Hash = Buffer;
 
 /** Objects on their way in. Nothing of a batch is visible before its `commit`; one that is dropped leaves only unused bytes. */
 export interface Batch {
-  /** Stores the bytes unless the store has them. @throws DISK_FULL */
+  /** Stores the bytes unless the store has them; they must not change before `commit`. @throws DISK_FULL */
   put(bytes: Uint8Array): Hash;
   /** Makes everything that was put visible (F-6). Returns the bytes written. */
   commit(): number;
@@ -176,7 +176,7 @@ function openPackWriter(sql: Sql, folder: string, environment: string): PackWrit
     id,
     append(parts, size) {
       const offset = end;
-      writeAll(fd, parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts, size), offset);
+      writeParts(fd, parts, size, offset);
       end += size;
       return offset;
     },
@@ -193,7 +193,7 @@ function openBatch(
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const seen = new Set<string>();
   let rows: (Place & { hash: Hash })[] = [];
-  let buffered: { hash: Hash; bytes: Buffer }[] = [];
+  let buffered: { hash: Hash; bytes: Uint8Array }[] = [];
   let bufferedBytes = 0;
   let written = 0;
 
@@ -219,7 +219,7 @@ function openBatch(
       if (seen.has(key) || known(hash, key)) return hash;
       try {
         seen.add(key);
-        buffered.push({ hash, bytes: Buffer.from(bytes) });
+        buffered.push({ hash, bytes });
         bufferedBytes += bytes.length;
         if (bufferedBytes >= bufferLimit) flush();
       } catch (error) {
@@ -279,6 +279,11 @@ function syncFolder(folder: string): void {
 function writeAll(fd: number, bytes: Uint8Array, position: number): void {
   let done = 0;
   while (done < bytes.length) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+}
+
+function writeParts(fd: number, parts: readonly Uint8Array[], size: number, position: number): void {
+  const written = writevSync(fd, parts as Uint8Array[], position);
+  if (written < size) writeAll(fd, Buffer.concat(parts, size).subarray(written), position + written);
 }
 
 /** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */

@@ -9,6 +9,7 @@ import type { Posix } from "./posix.ts";
 
 export const blockSize = 256 << 10;
 const pageSize = 4096;
+const emptyProbe = 4096;
 /** Less than this is the file system's rounding or inlining, not a hole. */
 const sparseFrom = 65536n;
 const hole = Buffer.from([0]);
@@ -25,7 +26,6 @@ export interface ReadContent extends StoredContent {
 }
 
 const attempts = 3;
-const scratch = Buffer.allocUnsafe(blockSize);
 
 /**
  * Reads a file into the batch. One that changes while it is read is read again; after three attempts it is stored with the torn flag.
@@ -42,7 +42,7 @@ export async function storeContent(
     try {
       const before = fstatSync(fd, { bigint: true });
       const sparse = before.blocks * 512n + sparseFrom <= before.size;
-      const stored = await storeBlocks(fd, sparse, batch, breathe);
+      const stored = await storeBlocks(fd, Number(before.size), sparse, batch, breathe);
       const after = fstatSync(fd, { bigint: true });
       const stable =
         before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs && after.size === BigInt(stored.size);
@@ -58,6 +58,7 @@ export async function storeContent(
 
 async function storeBlocks(
   fd: number,
+  expected: number,
   sparse: boolean,
   batch: Batch,
   breathe: () => Promise<void> | undefined,
@@ -65,10 +66,11 @@ async function storeBlocks(
   const blocks: SequenceItem[] = [];
   let first: Hash | undefined;
   let size = 0;
-  for (;;) {
-    const length = fill(fd);
-    if (length === 0 && size > 0) break;
-    const bytes = scratch.subarray(0, length);
+  // What a growing file has gained meanwhile is not read: its size tells, and it is read again. Some file systems say 0 and have content.
+  while (size < expected || blocks.length === 0) {
+    const bytes = readBlock(fd, expected === 0 ? emptyProbe : Math.min(blockSize, expected - size));
+    const { length } = bytes;
+    if (length === 0 && blocks.length > 0) break;
     size += length;
     if (sparse && length === blockSize && isZero(bytes)) {
       blocks.push({ bytes: hole, boundary: 1 });
@@ -84,14 +86,16 @@ async function storeBlocks(
   return { content: putSequence(batch, blocks), flags: entryFlag.blocks, size };
 }
 
-function fill(fd: number): number {
+/** A buffer of its own, since the batch keeps it; shorter than asked for at the end of the file. */
+function readBlock(fd: number, wanted: number): Buffer {
+  const bytes = Buffer.allocUnsafe(wanted);
   let length = 0;
-  while (length < blockSize) {
-    const n = readSync(fd, scratch, length, blockSize - length, null);
+  while (length < wanted) {
+    const n = readSync(fd, bytes, length, wanted - length, null);
     if (n === 0) break;
     length += n;
   }
-  return length;
+  return bytes.subarray(0, length);
 }
 
 /** Writes the content of `entry` to an empty file. */

@@ -69,12 +69,19 @@ export function openDirectory(options: DirectoryOptions): Environment {
     }
     const batch = objects.batch();
     try {
+      signal?.throwIfAborted();
       const result = await scan(posix, batch, { previous, skip, breathe: makeBreather(signal) });
       const written = batch.commit();
       previous = result.root;
       dirtyCache = true;
       return { ...result, written };
     } catch (error) {
+      if (signal?.aborted === true && error === signal.reason) {
+        throw new RewindError("CAPTURE_FAILED", "Reading the workspace was given up before it was done.", {
+          hint: "Nothing was changed; try again without the signal.",
+          cause: error,
+        });
+      }
       throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
     }
   }
@@ -121,10 +128,10 @@ export function openDirectory(options: DirectoryOptions): Environment {
         holdsKept: (path) => folders.has(path),
       });
       const problems = await applyPlan(plan, { posix, objects, stage, breathe });
-      const restored = summarize(
-        [...compareTrees(objects, now.root, target.root)].filter(({ path }) => !keptPaths.has(path)),
-      );
-      return { generation: options.raiseGeneration(), restored, notRestored: [...plan.problems, ...problems] };
+      const notRestored = [...plan.problems, ...problems];
+      const left = new Set([...keptPaths, ...notRestored.map((one) => fromDisplay(one.path))]);
+      const differences = [...compareTrees(objects, now.root, target.root)].filter(({ path }) => !left.has(path));
+      return { generation: options.raiseGeneration(), restored: summarize(differences), notRestored };
     } finally {
       posix.close();
     }

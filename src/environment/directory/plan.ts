@@ -38,6 +38,13 @@ export interface PlanInput {
 const untouchable = (entry: Entry | null): boolean =>
   entry?.type === entryType.unread || entry?.type === entryType.socket;
 
+function whyUntouched(from: Entry | null, to: Entry | null): string {
+  if (to?.type === entryType.unread) return "was not captured; left as it is";
+  if (from?.type === entryType.unread) return "cannot be read now; left as it is";
+  if (from?.type === entryType.socket) return "is a socket; sockets are left alone";
+  return "was a socket; sockets are not restored";
+}
+
 export function planRestore(input: PlanInput): Plan {
   const removals: { path: RawPath; directory: boolean }[] = [];
   const directories: RawPath[] = [];
@@ -46,6 +53,7 @@ export function planRestore(input: PlanInput): Plan {
   const metadata: Placement[] = [];
   const problems: Problem[] = [];
   const blocked = new Set<RawPath>();
+  const standing = new Set<RawPath>();
   const problem = (path: RawPath, reason: string): void => {
     problems.push({ path: display(path), reason });
   };
@@ -61,10 +69,9 @@ export function planRestore(input: PlanInput): Plan {
         continue;
       }
     } else if (untouchable(from) || untouchable(to)) {
-      if (to?.type === entryType.unread) problem(path, "was not captured; left as it is");
-      else if (from?.type === entryType.unread) problem(path, "cannot be read now; left as it is");
-      else if (from === null && to?.type === entryType.socket) problem(path, "was a socket; sockets are not restored");
+      problem(path, whyUntouched(from, to));
       if (to?.type === entryType.directory || from?.type === entryType.directory) blocked.add(path);
+      if (from !== null) for (let at = parentOf(path); at !== ""; at = parentOf(at)) standing.add(at);
       continue;
     }
     const wasDirectory = from?.type === entryType.directory;
@@ -89,14 +96,15 @@ export function planRestore(input: PlanInput): Plan {
   relink(input, placements, links);
   removals.reverse();
   metadata.reverse();
-  return withoutKeptFolders(input, {
+  const plan = {
     removals,
     directories,
     placements,
     links: [...links].map(([path, first]) => ({ path, first })),
-    metadata,
+    metadata: [...foldersOfLinks(input, links, metadata), ...metadata],
     problems,
-  });
+  };
+  return withoutStandingFolders((path) => input.holdsKept(path) || standing.has(path), plan);
 }
 
 /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
@@ -104,7 +112,6 @@ function relink(input: PlanInput, placements: readonly Placement[], links: Map<R
   const groupOf = new Map<RawPath, readonly RawPath[]>();
   for (const members of input.groups.values()) for (const member of members) groupOf.set(member, members);
   for (const { path, entry } of placements) {
-    if (entry.type !== entryType.file) continue;
     for (const member of groupOf.get(path) ?? []) {
       if (member === path || links.has(member) || input.kept(member)) continue;
       const wanted = findEntry(input.objects, input.target, member);
@@ -113,16 +120,34 @@ function relink(input: PlanInput, placements: readonly Placement[], links: Map<R
   }
 }
 
-/** A directory that holds something kept cannot go; what the target wants in its place cannot come. */
-function withoutKeptFolders(input: PlanInput, plan: Plan): Plan {
+/** Linking a name anew moves the times of its folder, which may differ in nothing else. */
+function foldersOfLinks(
+  input: PlanInput,
+  links: ReadonlyMap<RawPath, RawPath>,
+  metadata: readonly Placement[],
+): Placement[] {
+  const known = new Set(metadata.map(({ path }) => path));
+  const folders = new Set([...links.keys()].map(parentOf).filter((path) => !known.has(path)));
+  return [...folders]
+    .sort()
+    .reverse()
+    .flatMap((path) => {
+      const entry = findEntry(input.objects, input.target, path);
+      return entry?.type === entryType.directory ? [{ path, entry }] : [];
+    });
+}
+
+/** A directory that holds something that stays cannot go; what the target wants in its place cannot come. */
+function withoutStandingFolders(stands: (path: RawPath) => boolean, plan: Plan): Plan {
   const problems = [...plan.problems];
   const staying = new Set<RawPath>();
   const removals = plan.removals.filter(({ path, directory }) => {
-    if (!directory || !input.holdsKept(path)) return true;
+    if (!directory || !stands(path)) return true;
     staying.add(path);
-    problems.push({ path: display(path), reason: "stays because it holds something that is kept" });
+    problems.push({ path: display(path), reason: "stays because it holds something that stays" });
     return false;
   });
   const placements = plan.placements.filter(({ path }) => !staying.has(path));
-  return { ...plan, removals, placements, problems };
+  const links = plan.links.filter(({ path }) => !staying.has(path));
+  return { ...plan, removals, placements, links, problems };
 }

@@ -90,7 +90,8 @@ export function openPortablePosix(rootPath: string): Posix {
     setOwner: (path, uid, gid) => lchownSync(inside(path), uid, gid),
     setTime(path, mtimeNs) {
       // Half a microsecond more: libuv cuts the seconds' fraction off at microseconds.
-      const seconds = Number(mtimeNs / 1000n) / 1e6 + 5e-7;
+      // As text, because Node takes a negative number for "now".
+      const seconds = `${Number(mtimeNs / 1000n) / 1e6 + 5e-7}`;
       lutimesSync(inside(path), seconds, seconds);
     },
     getXattrs: () => [],

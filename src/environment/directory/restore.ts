@@ -5,10 +5,10 @@ import { fault } from "../../faults.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
 import { contentObjects, writeContent } from "./content.ts";
-import { type Entry, entryType, fidelityBit } from "./entry.ts";
+import { type Entry, entryType, fidelityBit, sameXattrs } from "./entry.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
 import type { Plan } from "./plan.ts";
-import type { Posix } from "./posix.ts";
+import type { Posix, Stat } from "./posix.ts";
 
 export interface ApplyOptions {
   readonly posix: Posix;
@@ -31,7 +31,17 @@ const refusals = new Set([
   "ETXTBSY",
   "EXDEV",
   "ENOTEMPTY",
+  "EISDIR",
+  "ENOTDIR",
+  "EEXIST",
 ]);
+
+/** What the system refused so far. */
+interface Refused {
+  readonly problems: Problem[];
+  /** Paths that are not there because of it, and so nothing can be below them. */
+  readonly missing: Set<RawPath>;
+}
 
 /** Returns what could not be brought back. @throws STORE_CORRUPT and DISK_FULL with nothing touched; RESTORE_FAILED midway */
 export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Problem[]> {
@@ -39,31 +49,47 @@ export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Prob
   checkObjects(plan, options.objects);
   fault("restore.checked");
   removeTree(posix, stage);
-  const problems: Problem[] = [];
+  const refused: Refused = { problems: [], missing: new Set() };
   const staged = plan.placements.length + plan.links.length > 0;
   if (staged) {
-    posix.makeDirectory(stage);
+    const root = posix.stat("");
     try {
-      await stageAll(plan, options);
+      makeStage(posix, stage);
+      await stageAll(plan, options, refused);
     } catch (error) {
       removeTree(posix, stage);
+      if (root !== undefined) putRootBack(posix, root);
       throw asDiskFull(error, "the workspace");
     }
   }
   fault("restore.staged");
   try {
-    await placeAll(plan, options, problems);
+    await placeAll(plan, options, refused);
     fault("restore.applied");
     if (staged) removeTree(posix, stage);
     fault("restore.cleaned");
-    await setAllMetadata(plan, options, problems);
+    await setAllMetadata(plan, options, refused);
   } catch (error) {
     throw new RewindError("RESTORE_FAILED", `The restore stopped midway: ${(error as Error).message}.`, {
       hint: "Run the same rewind again: it goes on from here.",
       cause: asDiskFull(error, "the workspace"),
     });
   }
-  return problems;
+  return refused.problems;
+}
+
+function makeStage(posix: Posix, stage: RawPath): void {
+  try {
+    posix.makeDirectory(stage);
+  } catch (error) {
+    if (systemCode(error) === "EACCES" && openFolder(posix, "")) posix.makeDirectory(stage);
+    else throw error;
+  }
+}
+
+function putRootBack(posix: Posix, root: Stat): void {
+  if (posix.stat("")?.mode !== root.mode) posix.setMode("", root.mode);
+  posix.setTime("", root.mtimeNs);
 }
 
 function checkObjects(plan: Plan, objects: ObjectReader): void {
@@ -84,8 +110,8 @@ function checkObjects(plan: Plan, objects: ObjectReader): void {
   }
 }
 
-async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOptions): Promise<void> {
-  for (const [index, { entry }] of plan.placements.entries()) {
+async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOptions, refused: Refused): Promise<void> {
+  for (const [index, { path, entry }] of plan.placements.entries()) {
     const at = join(stage, `${index}`);
     if (entry.type === entryType.symlink) posix.makeSymlink(entry.tail, at);
     else if (entry.type === entryType.file) {
@@ -99,8 +125,8 @@ async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOpt
       try {
         posix.makeNode(at, entry.type, entry.rdevMajor, entry.rdevMinor);
       } catch (error) {
-        // Reported when it should be placed.
-        if (!refusals.has(systemCode(error) ?? "")) throw error;
+        report(path, error, refused);
+        refused.missing.add(path);
         continue;
       }
     }
@@ -109,9 +135,9 @@ async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOpt
   }
 }
 
-async function placeAll(plan: Plan, options: ApplyOptions, problems: Problem[]): Promise<void> {
+async function placeAll(plan: Plan, options: ApplyOptions, refused: Refused): Promise<void> {
   const { posix, stage, breathe } = options;
-  const attempt = (path: RawPath, act: () => void): void => attemptOn(posix, path, act, problems);
+  const attempt = (path: RawPath, act: () => void): boolean => attemptOn(posix, path, act, refused);
 
   for (const { path, directory } of plan.removals) {
     attempt(path, () => {
@@ -122,7 +148,9 @@ async function placeAll(plan: Plan, options: ApplyOptions, problems: Problem[]):
     fault("restore.removed-one");
     await breathe();
   }
-  for (const path of plan.directories) attempt(path, () => posix.makeDirectory(path));
+  for (const path of plan.directories) {
+    if (!attempt(path, () => posix.makeDirectory(path))) refused.missing.add(path);
+  }
   for (const [index, { path, entry }] of plan.placements.entries()) {
     attempt(path, () => {
       const at = join(stage, `${index}`);
@@ -143,45 +171,56 @@ async function placeAll(plan: Plan, options: ApplyOptions, problems: Problem[]):
 }
 
 /** After everything else: changing an entry changes the times of its folder. */
-async function setAllMetadata(plan: Plan, { posix, breathe }: ApplyOptions, problems: Problem[]): Promise<void> {
+async function setAllMetadata(plan: Plan, { posix, breathe }: ApplyOptions, refused: Refused): Promise<void> {
   for (const { path, entry } of plan.metadata) {
-    attemptOn(posix, path, () => setMetadata(posix, path, entry), problems);
+    attemptOn(posix, path, () => setMetadata(posix, path, entry), refused);
     fault("restore.metadata-one");
     await breathe();
   }
 }
 
 function setMetadata(posix: Posix, path: RawPath, entry: Entry): void {
-  const owners = (posix.fidelity & fidelityBit.owners) !== 0;
-  if (owners) {
-    const now = posix.stat(path);
+  const now = posix.stat(path);
+  if ((posix.fidelity & fidelityBit.owners) !== 0) {
     if (now === undefined || now.uid !== entry.uid || now.gid !== entry.gid) posix.setOwner(path, entry.uid, entry.gid);
   }
-  if (entry.type !== entryType.symlink) posix.setMode(path, entry.mode);
-  posix.setXattrs(path, entry.xattrs);
+  const isLink = entry.type === entryType.symlink;
+  if ((posix.fidelity & fidelityBit.xattrs) !== 0 && !sameXattrs(posix.getXattrs(path), entry.xattrs)) {
+    // An owner who may not write may not change attributes either.
+    if (!isLink && now !== undefined && (now.mode & constants.S_IWUSR) === 0)
+      posix.setMode(path, now.mode | constants.S_IWUSR);
+    posix.setXattrs(path, entry.xattrs);
+  }
+  if (!isLink) posix.setMode(path, entry.mode);
   posix.setTime(path, entry.mtimeNs);
 }
 
-/** A folder without write permission is opened for its owner while we work in it; its own mode comes back with its metadata. */
-function attemptOn(posix: Posix, path: RawPath, act: () => void, problems: Problem[]): void {
+/**
+ * A folder without write permission is opened for its owner while we work in it; its own mode comes back with its metadata.
+ * Returns false when the system refused.
+ */
+function attemptOn(posix: Posix, path: RawPath, act: () => void, refused: Refused): boolean {
+  if (refused.missing.has(path)) return false;
+  if (refused.missing.has(parentOf(path))) {
+    refused.missing.add(path);
+    refused.problems.push({ path: display(path), reason: "its folder could not be made" });
+    return false;
+  }
   try {
-    act();
-  } catch (error) {
-    const code = systemCode(error) ?? "";
-    if (code === "EACCES" && openFolder(posix, parentOf(path))) {
-      try {
-        act();
-        return;
-      } catch (second) {
-        report(path, second, problems);
-        return;
-      }
+    try {
+      act();
+    } catch (error) {
+      if (systemCode(error) !== "EACCES" || !openFolder(posix, parentOf(path))) throw error;
+      act();
     }
-    report(path, error, problems);
+    return true;
+  } catch (error) {
+    report(path, error, refused);
+    return false;
   }
 }
 
-function report(path: RawPath, error: unknown, problems: Problem[]): void {
+function report(path: RawPath, error: unknown, { problems }: Refused): void {
   const code = systemCode(error) ?? "";
   if (!refusals.has(code)) throw error;
   problems.push({ path: display(path), reason: `was refused by the system (${code})` });

@@ -77,7 +77,7 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     entries++;
     const same = known !== undefined && isUnchanged(known, stat) ? known : undefined;
     if (stat.type === entryType.directory) return scanFolder(path, stat, known, same);
-    if (stat.type === entryType.file && stat.nlink > 1) {
+    if (stat.nlink > 1 && stat.type !== entryType.socket) {
       const key = `${stat.dev}/${stat.ino}`;
       const first = firstNames.get(key);
       if (first !== undefined) {

@@ -1,0 +1,64 @@
+// What a model call starts from: LangGraph's state, or what that state must become first.
+import type { BaseMessage } from "@langchain/core/messages";
+import { messageForConversation, type RewindResult, type Thread } from "agentrewind";
+import type { ChannelKinds } from "./channels.ts";
+import { boundariesOf, deliveredIn } from "./messages.ts";
+import { answered } from "./pairing.ts";
+import { abandonedPart, channelsToRestore, newerFromPerson, tellMessage } from "./restore.ts";
+import type { HumanMessages } from "./tools.ts";
+
+export interface EntryOptions {
+  readonly kinds: ChannelKinds | undefined;
+  readonly humanMessages: HumanMessages;
+}
+
+export interface Entry {
+  readonly messages: readonly BaseMessage[];
+  readonly channels: Readonly<Record<string, unknown>>;
+  /** What makes LangGraph's other channels those; null when its state is as it must be, messages included. */
+  readonly update: Readonly<Record<string, unknown>> | null;
+  /** True when the messages are no longer those that the other middleware prepared. */
+  readonly replaced: boolean;
+  readonly epoch: number;
+}
+
+/** Aligns, takes over what was rewound from outside, and answers calls that an ended run left open. */
+export async function enterModelCall(
+  thread: Thread,
+  stored: readonly BaseMessage[],
+  channels: Readonly<Record<string, unknown>>,
+  options: EntryOptions,
+): Promise<Entry> {
+  const alignment = await thread.align(boundariesOf(stored));
+  const { epoch } = alignment;
+  if (alignment.status === "deliver") {
+    return { ...(await takeOver(thread, alignment.results, stored, channels, options)), replaced: true, epoch };
+  }
+  const messages = answered(stored);
+  return { messages, channels, update: messages === stored ? null : {}, replaced: false, epoch };
+}
+
+async function takeOver(
+  thread: Thread,
+  results: readonly RewindResult[],
+  stored: readonly BaseMessage[],
+  channels: Readonly<Record<string, unknown>>,
+  { kinds, humanMessages }: EntryOptions,
+): Promise<Pick<Entry, "messages" | "channels" | "update">> {
+  const [moved, ...rest] = results;
+  if (moved === undefined || moved.scope === "environment") {
+    return { messages: [...answered(stored), ...results.map((one) => tellMessage(one))], channels, update: {} };
+  }
+  const newer = humanMessages === "drop" ? [] : await newerFromPerson(thread, stored, moved.context);
+  const delivered = deliveredIn(abandonedPart(stored, moved.context));
+  const update = await channelsToRestore(channels, moved.context, kinds);
+  const told = tellMessage(moved, messageForConversation(moved.message, { carried: newer.length, delivered }));
+  return {
+    messages: [...(moved.context.messages as BaseMessage[]), ...newer, told, ...rest.map((one) => tellMessage(one))],
+    channels: {
+      ...channels,
+      ...Object.fromEntries(Object.keys(update).map((name) => [name, moved.context.channels?.[name]])),
+    },
+    update,
+  };
+}

@@ -1,0 +1,160 @@
+// `doctor`: what this machine can do, and how to get the rest. Looks only; nothing is made or changed.
+import { statSync } from "node:fs";
+import { arch, release, userInfo } from "node:os";
+import { RewindError } from "../errors.ts";
+import { loadNative } from "../native.ts";
+import { resolveWorkspace } from "../workspace.ts";
+import { fileSystemOf, folderBytes, freeBytes } from "./disk.ts";
+import { sqliteHint, toFailure } from "./failure.ts";
+import type { Global } from "./global.ts";
+import type { Output } from "./output.ts";
+import { refusedPlatform } from "./platform.ts";
+import { type Addition, type Problem, type Report, reportLines } from "./report.ts";
+import { packageVersion } from "./version.ts";
+import { bytes } from "./words.ts";
+
+const oldestNode = 20;
+const lowSpace = 1 << 30;
+const addonHint =
+  'Run `npm rebuild agentrewind` (it needs a C++17 compiler, make and Python 3); npm 11 runs the build only where the project\'s package.json has "allowScripts": {"agentrewind": true, "better-sqlite3": true}.';
+
+export async function doctor(global: Global): Promise<Output> {
+  const problems: Problem[] = [];
+  const error = (message: string, hint: string): void => void problems.push({ level: "error", message, hint });
+  const warn = (message: string, hint: string): void => void problems.push({ level: "warning", message, hint });
+
+  const sqlite = await checkSqlite(error);
+  const facts = {
+    version: packageVersion(),
+    node: checkNode(error),
+    platform: checkPlatform(error, warn),
+    user: { id: process.getuid?.() ?? null, name: userName(), root: process.getuid?.() === 0 },
+    sqlite,
+    addon: checkAddon(warn),
+    workspace: checkWorkspace(global, warn),
+    store: checkStore(global, warn),
+    ...(sqlite.available ? await look(global, error) : unknown),
+  };
+  const report: Report = { ok: problems.every(({ level }) => level !== "error"), ...facts, problems };
+  return {
+    json: report,
+    text: (paint) => reportLines(report, paint),
+    ...(report.ok ? {} : { failure: refused(problems) }),
+  };
+}
+
+const unknown: Addition = { lacks: null, recorded: null, contents: null };
+
+type Say = (message: string, hint: string) => void;
+
+function checkNode(error: Say) {
+  const version = process.versions.node;
+  const supported = Number.parseInt(version, 10) >= oldestNode;
+  if (!supported) error(`Node ${version} is too old.`, `Install Node ${oldestNode} or newer.`);
+  return { version, supported };
+}
+
+function checkPlatform(error: Say, warn: Say) {
+  const name = process.platform;
+  const refusal = refusedPlatform();
+  if (refusal !== undefined) error(refusal.message, refusal.hint ?? "");
+  else if (name !== "linux")
+    warn(`${name} is untested.`, "The portable path is used; try it on a copy of your work first.");
+  return { name, release: release(), arch: arch(), tested: name === "linux" };
+}
+
+function userName(): string | null {
+  try {
+    return userInfo().username;
+  } catch {
+    return null;
+  }
+}
+
+async function checkSqlite(error: Say): Promise<{ available: boolean; reason: string | null }> {
+  try {
+    const { default: Database } = await import("better-sqlite3");
+    new Database(":memory:").close();
+    return { available: true, reason: null };
+  } catch (cause) {
+    const { code, message } = toFailure(cause);
+    error(code === "NOT_AVAILABLE" ? message : `better-sqlite3 does not load: ${message}`, sqliteHint);
+    return { available: false, reason: message };
+  }
+}
+
+function checkAddon(warn: Say): { available: boolean; reason: string | null } {
+  const loaded = loadNative();
+  if (loaded.native !== null) return { available: true, reason: null };
+  const hint = process.platform === "linux" ? addonHint : "The portable path is used.";
+  warn(`The native addon is not available: ${loaded.reason.replace(/\.$/, "")}.`, hint);
+  return { available: false, reason: loaded.reason };
+}
+
+function checkWorkspace(global: Global, warn: Say) {
+  let path = global.workspace;
+  try {
+    path = resolveWorkspace(global.workspace, global.store, global.allowBroad, true);
+  } catch (cause) {
+    const { message, hint } = toFailure(cause);
+    warn(message, hint);
+  }
+  const exists = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return { path, exists, fileSystem: exists ? fileSystemOf(path) : null };
+}
+
+function checkStore(global: Global, warn: Say) {
+  const free = freeBytes(global.store);
+  if (free !== null && free < lowSpace) {
+    warn(
+      `Only ${bytes(free)} are free where the store lies.`,
+      "Free some space, or put the store elsewhere with --store.",
+    );
+  }
+  return { path: global.store, freeBytes: free };
+}
+
+/** What needs SQLite: loaded only now, so that the rest is said also where it is missing. */
+async function look(global: Global, error: Say): Promise<Addition> {
+  const { lacksOf } = await import("../reader.ts");
+  const { withReader } = await import("./recorded.ts");
+  try {
+    return await withReader(global, async (reader, workspace) => {
+      const exists = statSync(workspace, { throwIfNoEntry: false })?.isDirectory() ?? false;
+      const recorded = reader?.recorded;
+      const threads = recorded?.threads() ?? [];
+      return {
+        lacks: exists ? lacksOf(workspace) : null,
+        recorded:
+          recorded === undefined
+            ? null
+            : {
+                threads: threads.length,
+                checkpoints: threads
+                  .map((name) => recorded.thread(name).checkpoints({ all: true }).length)
+                  .reduce((sum, count) => sum + count, 0),
+                held: await recorded.held(),
+              },
+        contents:
+          reader === undefined
+            ? null
+            : {
+                format: reader.format,
+                bytes: folderBytes(reader.layout.root),
+                workspaces: reader.count("workspace"),
+                threads: reader.count("thread"),
+                checkpoints: reader.count("checkpoint"),
+              },
+      };
+    });
+  } catch (cause) {
+    const { message, hint } = toFailure(cause);
+    error(message, hint);
+    return unknown;
+  }
+}
+
+function refused(problems: readonly Problem[]): RewindError {
+  const errors = problems.filter(({ level }) => level === "error");
+  return new RewindError("NOT_AVAILABLE", errors[0]?.message ?? "", { hint: errors[0]?.hint ?? "" });
+}

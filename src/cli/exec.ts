@@ -1,0 +1,91 @@
+// `exec`: a command in the workspace, with a checkpoint before and after.
+import { spawn } from "node:child_process";
+import { constants } from "node:os";
+import type { ExecResult } from "../environment/environment.ts";
+import { execCommand } from "../environment/exec.ts";
+import { RewindError, systemCode } from "../errors.ts";
+import type { Activity } from "../session/types.ts";
+import { resolveWorkspace } from "../workspace.ts";
+import { makeCheckpoint } from "./checkpoint.ts";
+import { commandLine, type Global } from "./global.ts";
+import type { Output } from "./output.ts";
+import { oneLine } from "./safe.ts";
+
+type Ended = Pick<ExecResult, "exitCode" | "signal"> & Partial<Pick<ExecResult, "stdout" | "stderr" | "truncated">>;
+
+export async function exec(global: Global, command: readonly string[]): Promise<Output> {
+  const folder = resolveWorkspace(global.workspace, global.store, global.allowBroad);
+  const before = await makeCheckpoint(global, {});
+  const ended = await (global.json ? runKept(command, folder) : runThrough(command, folder));
+  const after = await makeCheckpoint({ ...global, thread: before.thread }, { activity: activityOf(command, ended) });
+  const failed = ended.exitCode !== 0;
+  return {
+    json: { before, after, ...ended },
+    to: "stderr",
+    text: () => [
+      `before: ${before.id}, after: ${after.id}. To take it back: ${commandLine(global, `rewind ${before.id}`)}`,
+    ],
+    ...(failed ? { failure: commandFailed(command, ended) } : {}),
+  };
+}
+
+/** The command has our terminal; what reaches it from there reaches us too, and the checkpoint after it is still made. */
+function runThrough([file = "", ...args]: readonly string[], cwd: string): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, { cwd, stdio: "inherit" });
+    const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+    const leaveToChild = (): void => {};
+    process.on("SIGINT", leaveToChild).on("SIGTERM", pass).on("SIGHUP", pass);
+    const settle = (): void => void process.off("SIGINT", leaveToChild).off("SIGTERM", pass).off("SIGHUP", pass);
+    child.once("error", (error) => {
+      settle();
+      reject(notStarted(file, error));
+    });
+    child.once("close", (exitCode, signal) => {
+      settle();
+      resolve({ exitCode, signal });
+    });
+  });
+}
+
+async function runKept(command: readonly string[], cwd: string): Promise<Ended> {
+  const stop = new AbortController();
+  const abort = (): void => stop.abort();
+  process.on("SIGINT", abort).on("SIGTERM", abort);
+  try {
+    const { timedOut: _, ...ended } = await execCommand(command, cwd, { signal: stop.signal });
+    return ended;
+  } finally {
+    process.off("SIGINT", abort).off("SIGTERM", abort);
+  }
+}
+
+function notStarted(file: string, cause: Error): RewindError {
+  const why = systemCode(cause) === "ENOENT" ? "there is no such program" : cause.message;
+  return new RewindError("COMMAND_FAILED", `"${file}" could not be started: ${why}.`, {
+    hint: "Check the name; for a line of shell use: exec -- sh -c 'LINE'.",
+    cause,
+  });
+}
+
+function activityOf(command: readonly string[], ended: Ended): Activity {
+  const output = howItEnded(ended);
+  return { said: "", actions: [{ tool: "exec", input: command.join(" "), output, failed: ended.exitCode !== 0 }] };
+}
+
+function howItEnded({ exitCode, signal }: Ended): string {
+  if (exitCode !== null) return `exit code ${exitCode}`;
+  const number = constants.signals[signal as NodeJS.Signals] as number | undefined;
+  return `ended by ${signal ?? "a signal"}${number === undefined ? "" : ` (${number})`}`;
+}
+
+function commandFailed(command: readonly string[], ended: Ended): RewindError {
+  return new RewindError(
+    "COMMAND_FAILED",
+    `The command failed, ${howItEnded(ended)}: ${oneLine(command.join(" "), 120)}.`,
+    {
+      hint: "The checkpoints before and after it are there.",
+      details: { ...ended },
+    },
+  );
+}

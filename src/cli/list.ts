@@ -1,0 +1,88 @@
+// `list`: the checkpoints of a thread, oldest first; with `--all` the whole tree.
+import { describeActivity } from "../session/texts.ts";
+import type { Checkpoint } from "../session/types.ts";
+import { shortChanges } from "./changes.ts";
+import { commandLine, type Global } from "./global.ts";
+import type { Output } from "./output.ts";
+import type { Paint } from "./paint.ts";
+import { chooseThread, nothingSentence, withReader } from "./recorded.ts";
+import { oneLine } from "./safe.ts";
+import { type Row, treeRows } from "./tree.ts";
+import { plural } from "./words.ts";
+
+const labelLimit = 32;
+const doneLimit = 64;
+const filesLimit = 48;
+
+export function list(global: Global, { all = false }: { readonly all?: boolean }): Promise<Output> {
+  return withReader(global, (reader, workspace) => {
+    const recorded = reader?.recorded;
+    if (recorded === undefined) {
+      return { json: [], text: () => [oneLine(nothingSentence(global, workspace, reader !== undefined))] };
+    }
+    const name = chooseThread(recorded, global.thread);
+    const thread = recorded.thread(name);
+    const whole = thread.checkpoints({ all: true });
+    const shown = all ? whole : thread.checkpoints();
+    const others = recorded.threads().filter((one) => one !== name);
+    return {
+      json: shown,
+      text: (paint) => [
+        heading(name, others),
+        ...(shown.length === 0 ? ["No checkpoints yet."] : table(all ? treeRows(shown) : flat(shown), all, paint)),
+        ...(all ? [] : abandonedLine(global, whole.filter((one) => !one.active).length)),
+      ],
+    };
+  });
+}
+
+function heading(name: string, others: readonly string[]): string {
+  const also = others.slice(0, 8).map((one) => oneLine(one, 40));
+  const rest = others.length - also.length;
+  if (rest > 0) also.push(`${rest} more`);
+  return `Thread ${oneLine(name)}${also.length === 0 ? "" : ` (other threads here: ${also.join(", ")})`}`;
+}
+
+const flat = (shown: readonly Checkpoint[]): Row[] => shown.map((checkpoint) => ({ checkpoint, depth: 0 }));
+
+function abandonedLine(global: Global, count: number): string[] {
+  if (count === 0) return [];
+  return [`${plural(count, "checkpoint")} on abandoned branches: ${commandLine(global, "list --all")}`];
+}
+
+function table(rows: readonly Row[], branches: boolean, paint: Paint): string[] {
+  const titles = ["  ID", "TURN", "STATE", ...(branches ? ["BRANCH"] : []), "LABEL", "DONE", "FILES"];
+  const cells = rows.map(({ checkpoint, depth }) => [
+    `${checkpoint.head ? "*" : " "} ${"  ".repeat(Math.min(depth, 12))}${checkpoint.id}`,
+    `${checkpoint.turn}`,
+    checkpoint.state,
+    ...(branches ? [checkpoint.active ? "active" : "abandoned"] : []),
+    checkpoint.label === null ? "" : `"${oneLine(checkpoint.label, labelLimit)}"`,
+    oneLine(describeDone(checkpoint), doneLimit),
+    shortChanges(checkpoint.changes, filesLimit),
+  ]);
+  const widths = titles.map((title, column) =>
+    cells.reduce((width, row) => Math.max(width, length(row[column] as string)), length(title)),
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell + " ".repeat((widths[column] as number) - length(cell)))
+      .join("  ")
+      .trimEnd();
+  return [paint("dim", line(titles)), ...cells.map((row, index) => coloured(line(row), rows[index] as Row, paint))];
+}
+
+const length = (text: string): number => [...text].length;
+
+function coloured(text: string, { checkpoint }: Row, paint: Paint): string {
+  if (checkpoint.head) return paint("bold", text);
+  if (checkpoint.state === "not-restorable") return paint("red", text);
+  return checkpoint.active ? text : paint("dim", text);
+}
+
+/** What happened between the checkpoint before and this one. */
+export function describeDone(checkpoint: Checkpoint): string {
+  if (checkpoint.state === "not-restorable") return `cannot be restored: ${checkpoint.reason ?? "unknown"}`;
+  const done = describeActivity(checkpoint.activity);
+  return done === "" && checkpoint.kind === "safety" ? "what a rewind left" : done;
+}

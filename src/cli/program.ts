@@ -1,0 +1,95 @@
+// The commands and their options; each command's own file is loaded when it runs.
+import { Command, Option } from "commander";
+import { type GivenOptions, type Global, toGlobal } from "./global.ts";
+import type { Output } from "./output.ts";
+import { packageVersion } from "./version.ts";
+
+export type Run = (name: string, global: Global, work: (global: Global) => Promise<Output>) => Promise<void>;
+
+/** @param json whether errors are told as JSON, so that no help goes with them */
+export function makeProgram(json: boolean, run: Run): Command {
+  const program = new Command("agentrewind")
+    .description("Takes a wrong step back: files and conversation return to an earlier checkpoint together.")
+    .version(packageVersion())
+    .option("--workspace <dir>", "the directory that the agent works in (default: the current one)")
+    .option("--store <dir>", "the store (default: the user's, $XDG_STATE_HOME/agentrewind)")
+    .option("--thread <id>", "the thread (default: the one most recently active in the workspace)")
+    .option("--json", "one JSON object or array on stdout, errors as JSON on stderr")
+    .option("--allow-broad", "allow the home folder or one above it as workspace")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      outputError: () => {},
+      writeErr: (text) => void (json || process.stderr.write(text)),
+    })
+    .exitOverride();
+
+  const start = (command: Command, work: (global: Global) => Promise<Output>): Promise<void> =>
+    run(command.name(), toGlobal(command.optsWithGlobals<GivenOptions>()), work);
+
+  program
+    .command("doctor")
+    .description("what this machine can do, and how to get the rest")
+    .action((_, command: Command) => start(command, async (global) => (await import("./doctor.ts")).doctor(global)));
+
+  program
+    .command("checkpoint")
+    .description("record the workspace as it is now")
+    .option("--label <text>", "a name to find it by; labelled checkpoints are always kept")
+    .action((options, command: Command) =>
+      start(command, async (global) => (await import("./checkpoint.ts")).checkpoint(global, options)),
+    );
+
+  program
+    .command("list")
+    .description("the checkpoints, oldest first")
+    .option("--all", "the abandoned branches too, as a tree")
+    .action((options, command: Command) =>
+      start(command, async (global) => (await import("./list.ts")).list(global, options)),
+    );
+
+  program
+    .command("show <id>")
+    .description("everything about one checkpoint")
+    .action((id: string, _, command: Command) =>
+      start(command, async (global) => (await import("./show.ts")).show(global, id)),
+    );
+
+  program
+    .command("diff <a> [b]")
+    .description("what differs between two checkpoints, or between one and the workspace now")
+    .action((a: string, b: string | undefined, _, command: Command) =>
+      start(command, async (global) => (await import("./diff.ts")).diff(global, a, b)),
+    );
+
+  program
+    .command("rewind <id>")
+    .description("go back to a checkpoint; nothing is lost, undo returns")
+    .option("--lesson <text>", "what the agent should know from now on")
+    .option("--dry-run", "say what would happen, and change nothing")
+    .addOption(
+      new Option("--scope <scope>", "what goes back (default: both)").choices(["both", "environment", "context"]),
+    )
+    .action((id: string, options, command: Command) =>
+      start(command, async (global) => (await import("./rewind.ts")).rewind(global, id, options)),
+    );
+
+  program
+    .command("undo")
+    .description("undo the last rewind")
+    .action((_, command: Command) => start(command, async (global) => (await import("./undo.ts")).undo(global)));
+
+  program
+    .command("exec <command...>")
+    .usage("[options] -- CMD...")
+    .description("run a command in the workspace, with a checkpoint before and after")
+    .action((words: string[], _, command: Command) =>
+      start(command, async (global) => (await import("./exec.ts")).exec(global, words)),
+    );
+
+  program
+    .command("verify")
+    .description("check that everything is there and whole that the checkpoints need")
+    .action((_, command: Command) => start(command, async (global) => (await import("./verify.ts")).verify(global)));
+
+  return program;
+}

@@ -1,0 +1,93 @@
+// The report of `doctor`, and how a person reads it.
+import type { Paint } from "./paint.ts";
+import { oneLine, safe } from "./safe.ts";
+import { bytes, plural } from "./words.ts";
+
+export interface Problem {
+  readonly level: "error" | "warning";
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** What is known only where SQLite works. */
+export interface Addition {
+  /** What snapshots of the workspace do not hold on this machine; null where that cannot be told. */
+  readonly lacks: readonly string[] | null;
+  /** Of the workspace; null where nothing is recorded. */
+  readonly recorded: { readonly threads: number; readonly checkpoints: number; readonly held: boolean } | null;
+  /** Of the whole store; null where there is none. */
+  readonly contents: {
+    readonly format: number;
+    readonly bytes: number;
+    readonly workspaces: number;
+    readonly threads: number;
+    readonly checkpoints: number;
+  } | null;
+}
+
+export interface Report extends Addition {
+  readonly ok: boolean;
+  readonly version: string;
+  readonly node: { readonly version: string; readonly supported: boolean };
+  readonly platform: {
+    readonly name: string;
+    readonly release: string;
+    readonly arch: string;
+    readonly tested: boolean;
+  };
+  readonly user: { readonly id: number | null; readonly name: string | null; readonly root: boolean };
+  readonly sqlite: { readonly available: boolean; readonly reason: string | null };
+  readonly addon: { readonly available: boolean; readonly reason: string | null };
+  readonly workspace: { readonly path: string; readonly exists: boolean; readonly fileSystem: string | null };
+  readonly store: { readonly path: string; readonly freeBytes: number | null };
+  readonly problems: readonly Problem[];
+}
+
+export function reportLines(report: Report, paint: Paint): string[] {
+  const { node, platform, user, sqlite, addon, workspace, store } = report;
+  const line = (name: string, value: string): string => `${paint("dim", name.padEnd(12))} ${oneLine(value)}`;
+  return [
+    line("agentrewind", report.version),
+    line("node", node.version + (node.supported ? "" : " (too old)")),
+    line("platform", `${platform.name} ${platform.release} ${platform.arch}${platform.tested ? "" : " (untested)"}`),
+    line("user", `${user.name ?? "unknown"}, id ${user.id ?? "unknown"}${user.root ? " (root)" : ""}`),
+    line("sqlite", sqlite.available ? "available" : "not available"),
+    line("addon", addon.available ? "available" : "not available"),
+    line("fidelity", fidelity(report)),
+    line("workspace", describeWorkspace(workspace)),
+    line("recorded", describeRecorded(report)),
+    line("store", safe(store.path)),
+    line("contents", describeContents(report)),
+    line("free", store.freeBytes === null ? "unknown" : bytes(store.freeBytes)),
+    "",
+    ...(report.problems.length === 0
+      ? [paint("green", "Nothing is missing.")]
+      : report.problems.map(
+          ({ level, message, hint }) =>
+            `${paint(level === "error" ? "red" : "yellow", level)}: ${oneLine(`${message} ${hint}`)}`,
+        )),
+  ];
+}
+
+function fidelity({ lacks }: Report): string {
+  if (lacks === null) return "unknown";
+  return lacks.length === 0 ? "full" : `without ${lacks.join("; without ")}`;
+}
+
+function describeWorkspace({ path, exists, fileSystem }: Report["workspace"]): string {
+  if (!exists) return `${path} (not there)`;
+  return fileSystem === null ? path : `${path} (${fileSystem})`;
+}
+
+function describeRecorded({ recorded }: Report): string {
+  if (recorded === null) return "nothing";
+  const { threads, checkpoints, held } = recorded;
+  const by = held ? "held by a running process" : "not held by a process";
+  return `${plural(threads, "thread")}, ${plural(checkpoints, "checkpoint")}; ${by}`;
+}
+
+function describeContents({ contents }: Report): string {
+  if (contents === null) return "there is no store yet, or it cannot be read";
+  const { format, bytes: size, workspaces, threads, checkpoints } = contents;
+  return `format ${format}, ${bytes(size)}: ${plural(workspaces, "workspace")}, ${plural(threads, "thread")}, ${plural(checkpoints, "checkpoint")}`;
+}

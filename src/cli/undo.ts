@@ -1,0 +1,25 @@
+// `undo`: the last rewind, undone.
+import { RewindError } from "../errors.ts";
+import type { Global } from "./global.ts";
+import { type Moved, movedOutput, withoutContext } from "./moved.ts";
+import type { Output } from "./output.ts";
+import { give } from "./writer.ts";
+
+export async function undo(global: Global): Promise<Output> {
+  const moved = await give<Moved>(global, {
+    command: "undo",
+    arguments: {},
+    here: async (thread) => withoutContext(await thread.undo()),
+    begins: false,
+    async afterLoss(thread, epochBefore) {
+      if (thread.epoch === epochBefore) return withoutContext(await thread.undo());
+      // A second undo would undo the rewind before that.
+      throw new RewindError(
+        "CONTROL_FAILED",
+        `The process that held this workspace ended before it answered; the workspace is at ${thread.head ?? "no checkpoint"} now.`,
+        { hint: "Look at `agentrewind list --all` before you undo again." },
+      );
+    },
+  });
+  return movedOutput(global, moved, { kind: "undo", scope: "both", dryRun: false });
+}

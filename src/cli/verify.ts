@@ -1,0 +1,38 @@
+// `verify`: is everything there and whole that the checkpoints need?
+import { RewindError } from "../errors.ts";
+import type { Finding } from "../session/verify.ts";
+import { commandLine, type Global } from "./global.ts";
+import type { Output } from "./output.ts";
+import type { Paint } from "./paint.ts";
+import { nothingRecorded, withReader } from "./recorded.ts";
+import { oneLine } from "./safe.ts";
+import { plural } from "./words.ts";
+
+export function verify(global: Global): Promise<Output> {
+  return withReader(global, async (reader, workspace) => {
+    const recorded = reader?.recorded;
+    if (recorded === undefined) throw nothingRecorded(global, workspace, reader !== undefined);
+    const findings = await recorded.verify();
+    return {
+      json: findings,
+      text: (paint) =>
+        findings.length === 0 ? [paint("green", "Sound: nothing is missing or damaged.")] : lines(findings, paint),
+      ...(findings.length === 0 ? {} : { failure: unsound(global, findings) }),
+    };
+  });
+}
+
+const lines = (findings: readonly Finding[], paint: Paint): string[] =>
+  findings.map(({ kind, where, problem }) => `${paint("red", kind)} ${oneLine(where)}: ${oneLine(problem)}`);
+
+function unsound(global: Global, findings: readonly Finding[]): RewindError {
+  const found = `verify found ${plural(findings.length, "problem")}.`;
+  if (findings.every(({ kind }) => kind === "intent")) {
+    return new RewindError("STORE_CORRUPT", found, {
+      hint: `A rewind was interrupted; the next command that writes finishes it, for example ${commandLine(global, "checkpoint")}.`,
+    });
+  }
+  return new RewindError("STORE_CORRUPT", found, {
+    hint: "Checkpoints that are not named are whole; the named ones cannot be relied on.",
+  });
+}
