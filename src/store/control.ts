@@ -70,7 +70,7 @@ export async function serveControl(
       const answered = answer(socket, line, handleUntilClosed);
       underWay.add(answered);
       return answered.finally(() => underWay.delete(answered));
-    });
+    }).catch(() => {});
   });
   const at = address(folder, environment);
   await new Promise<void>((resolve, reject) => {
@@ -141,23 +141,33 @@ export async function askHolder(
     const socket = await connect(at.path);
     if (socket === undefined) return undefined;
     socket.write(`${JSON.stringify(request)}\n`);
-    for await (const line of createInterface({ input: socket })) {
-      socket.destroy();
-      const reply = JSON.parse(line) as Reply;
-      if ("ok" in reply) return { ok: reply.ok };
-      const { code, message, hint, details } = reply.error;
-      throw new RewindError(code, message, {
-        ...(hint === undefined ? {} : { hint }),
-        ...(details === undefined ? {} : { details }),
-      });
-    }
-    throw new RewindError("CONTROL_FAILED", "The process that holds this workspace ended before it answered.", {
-      hint: "Run the command again.",
-      details: { ended: true },
+    const line = await firstLine(socket);
+    socket.destroy();
+    const reply = JSON.parse(line) as Reply;
+    if ("ok" in reply) return { ok: reply.ok };
+    const { code, message, hint, details } = reply.error;
+    throw new RewindError(code, message, {
+      ...(hint === undefined ? {} : { hint }),
+      ...(details === undefined ? {} : { details }),
     });
   } finally {
     at.release();
   }
+}
+
+async function firstLine(socket: Socket): Promise<string> {
+  let cause: unknown;
+  try {
+    for await (const line of createInterface({ input: socket })) return line;
+  } catch (error) {
+    // EPIPE or ECONNRESET, which the interface passes on.
+    cause = error;
+  }
+  throw new RewindError("CONTROL_FAILED", "The process that holds this workspace ended before it answered.", {
+    hint: "Run the command again.",
+    details: { ended: true },
+    cause,
+  });
 }
 
 function connect(path: string): Promise<Socket | undefined> {

@@ -8,10 +8,13 @@ export interface Lock {
   release(): void;
 }
 
-/** @throws ENVIRONMENT_BUSY at once when another holder lives. */
+/** Of two that come at once each can see the other's half-taken lock: one that does not wait at all would let both fail. */
+const patienceMs = 100;
+
+/** @throws ENVIRONMENT_BUSY when another holder lives. */
 export function takeLock(folder: string, environment: string): Lock {
   const path = join(folder, `${environment}.lock`);
-  const sql = new Database(path, { timeout: 0 });
+  const sql = new Database(path, { timeout: patienceMs });
   try {
     chmodSync(path, 0o600);
     sql.pragma("journal_mode = MEMORY");

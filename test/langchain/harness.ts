@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { BaseMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { type OpenOptions, openRewind, type Rewind } from "agentrewind";
@@ -149,3 +150,48 @@ export const mainScript =
     if (all.includes("wrote good.txt")) return calls(write("bad.txt", "oops"));
     return calls(write("good.txt", "yes"));
   };
+
+export interface State extends Record<string, unknown> {
+  readonly messages: BaseMessage[];
+}
+
+interface Invokable {
+  invoke(input: never, config?: never): Promise<unknown>;
+}
+
+export const user = (content: string, id?: string) => ({
+  messages: [{ role: "user", content, ...(id === undefined ? {} : { id }) }],
+});
+export const start = user("go");
+export const onThread = (name: string, more: Record<string, unknown> = {}) => ({
+  configurable: { thread_id: name, ...more },
+});
+
+export const run = async (agent: unknown, input: unknown, config?: unknown): Promise<State> =>
+  (await (agent as Invokable).invoke(input as never, config as never)) as State;
+
+export const lastText = (state: State): string => state.messages.at(-1)?.text ?? "";
+export const texts = (state: State): string[] => state.messages.map((message) => message.text);
+
+/** The requests that came after the model's rewind call, and the text of each. */
+export const textsAfter = (scene: Scene, count: number): string[] => scene.server.requests.slice(count).map(allText);
+
+export const occurrences = (text: string, part: string): number => text.split(part).length - 1;
+
+/** The state that LangGraph's checkpointer holds for a thread. */
+export const stored = async (agent: unknown, config: unknown) =>
+  (await (agent as { graph: { getState(config: unknown): Promise<{ values: State; next: string[] }> } }).graph.getState(
+    config,
+  )) as { values: State; next: string[]; config: unknown };
+
+/** Newest first. */
+export async function history(agent: unknown, config: unknown) {
+  const { graph } = agent as {
+    graph: {
+      getStateHistory(config: unknown): AsyncIterable<{ values: State; next: string[]; config: unknown }>;
+    };
+  };
+  const states: { values: State; next: string[]; config: unknown }[] = [];
+  for await (const state of graph.getStateHistory(config)) states.push(state);
+  return states;
+}

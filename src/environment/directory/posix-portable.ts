@@ -89,9 +89,9 @@ export function openPortablePosix(rootPath: string): Posix {
     setMode: (path, mode) => chmodSync(inside(path), mode),
     setOwner: (path, uid, gid) => lchownSync(inside(path), uid, gid),
     setTime(path, mtimeNs) {
-      // Half a microsecond more: libuv cuts the seconds' fraction off at microseconds.
+      // Half a microsecond away from zero: libuv cuts the seconds' fraction off at microseconds.
       // As text, because Node takes a negative number for "now".
-      const seconds = `${Number(mtimeNs / 1000n) / 1e6 + 5e-7}`;
+      const seconds = `${Number(mtimeNs / 1000n) / 1e6 + (mtimeNs < 0n ? -5e-7 : 5e-7)}`;
       lutimesSync(inside(path), seconds, seconds);
     },
     getXattrs: () => [],

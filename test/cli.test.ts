@@ -1,0 +1,669 @@
+// The command as a process of its own, on real workspaces and stores: both forms of output, exit statuses, and beside a holder that lives or dies.
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import Database from "better-sqlite3";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { paintFor } from "../src/cli/paint.ts";
+import { type Built, buildLibrary } from "./helpers/build.ts";
+
+let built: Built;
+let main: string;
+let base: string;
+let workspace: string;
+let store: string;
+const children: ChildProcess[] = [];
+
+beforeAll(() => {
+  built = buildLibrary();
+  main = join(dirname(built.entry), "cli", "main.js");
+});
+afterAll(() => built.remove());
+
+beforeEach(() => {
+  base = mkdtempSync(join(realpathSync(tmpdir()), "agentrewind-cli-"));
+  workspace = join(base, "workspace");
+  store = join(base, "state", "agentrewind");
+  mkdirSync(workspace);
+});
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  rmSync(base, { recursive: true, force: true });
+});
+
+interface Ran {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ran>;
+  readonly stderr: () => string;
+}
+
+interface Setting {
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+}
+
+function start(args: readonly string[], { cwd = workspace, env = {} }: Setting = {}): Running {
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state"), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  children.push(child);
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    stderr += text;
+  });
+  const ended = once(child, "close").then(([status]): Ran => ({ status, stdout, stderr }));
+  return { child, ended, stderr: () => stderr };
+}
+
+const run = (args: readonly string[], setting?: Setting): Promise<Ran> => start(args, setting).ended;
+
+async function done(...args: string[]): Promise<string> {
+  const ran = await run(args);
+  expect(ran, ran.stderr).toMatchObject({ status: 0, stderr: "" });
+  return ran.stdout;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the shapes are what the tests check
+const json = async (...args: string[]): Promise<any> => JSON.parse(await done("--json", ...args));
+
+/** Ends with that status and code, told in one line, and the same in JSON; never with a stack. */
+async function refused(args: readonly string[], status: number, code: string, setting?: Setting): Promise<string> {
+  const plain = await run(args, setting);
+  expect(plain.status, plain.stdout + plain.stderr).toBe(status);
+  expect(plain.stderr).toMatch(/^agentrewind: .+\n$/);
+  expect(plain.stderr).not.toMatch(/\n {4}at |node:internal/);
+  const asJson = await run(["--json", ...args], setting);
+  expect(asJson.status).toBe(status);
+  const { error } = JSON.parse(asJson.stderr);
+  expect(Object.keys(error)).toEqual(["code", "message", "hint"]);
+  expect(error.code).toBe(code);
+  expect(error.hint).not.toBe("");
+  return plain.stderr;
+}
+
+const put = (name: string, text: string): void => writeFileSync(join(workspace, name), text);
+const get = (name: string): string => readFileSync(join(workspace, name), "utf8");
+
+describe("the commands", () => {
+  test("checkpoint, list, show, diff, rewind, undo, verify", async () => {
+    put("a.txt", "one");
+    expect(await done("checkpoint", "--label", "green")).toBe('c0 "green" of thread cli\n');
+    put("a.txt", "two, longer");
+    put("b.txt", "b");
+    expect(await done("checkpoint")).toMatch(/^c1 of thread cli, \d paths changed since c0\n$/);
+
+    expect(await done("list")).toMatch(/^Thread cli\n {2}ID .*\n {2}c0 .*"green"\n\* c1 .*A b\.txt, M a\.txt\n$/);
+    expect((await json("list")).map((one: { id: string }) => one.id)).toEqual(["c0", "c1"]);
+
+    const shown = await done("show", "c0");
+    for (const words of ["c0 of thread cli", '"green"', "durable", "parent", "manifest", "fidelity", "timings"])
+      expect(shown).toContain(words);
+    expect(await json("show", "c1")).toMatchObject({
+      id: "c1",
+      parent: "c0",
+      head: true,
+      lessons: [],
+      changes: { added: ["b.txt"], changed: ["a.txt"] },
+    });
+
+    expect(await done("diff", "c0", "c1")).toContain("Files:\n  A b.txt\n  M a.txt\n");
+    expect(await done("diff", "c0", "c0")).toBe("No differences.\n");
+    put("c.txt", "c");
+    rmSync(join(workspace, "b.txt"));
+    expect(await done("diff", "c1")).toMatch(/A c\.txt\n {2}D b\.txt\n/);
+    expect(await json("diff", "c1")).toMatchObject({
+      files: { added: ["c.txt"], removed: ["b.txt"] },
+      processes: { changed: false },
+      context: { shared: 0, removed: 0, added: 0, channels: [] },
+    });
+
+    const dry = await done("rewind", "c0", "--dry-run");
+    expect(dry).toContain('Would go back to c0 (turn 0, "green")');
+    expect(dry).toContain("Nothing was changed");
+    expect(get("a.txt")).toBe("two, longer");
+    expect(await json("list")).toHaveLength(2);
+
+    const back = await done("rewind", "c0", "--lesson", "b is not needed");
+    expect(back).toContain("Back at c0");
+    expect(back).toContain("  D c.txt\n");
+    expect(back).toMatch(/The state that was left is c2\. To undo: agentrewind undo\n$/);
+    expect(readdirSync(workspace)).toEqual(["a.txt"]);
+    expect(get("a.txt")).toBe("one");
+    expect(await done("show", "c0")).toContain("c2 -> c0: b is not needed");
+    expect(await done("list")).toContain("2 checkpoints on abandoned branches: agentrewind list --all\n");
+    expect(await done("list", "--all")).toMatch(/\* c0 .* active .*\n {2}c1 .* abandoned .*\n {2}c2 .* abandoned /);
+
+    expect(await done("undo")).toMatch(/^Undone: at c2 .*To go there again: agentrewind rewind c0\n$/s);
+    expect(get("c.txt")).toBe("c");
+    await refused(["undo"], 1, "NOTHING_TO_UNDO");
+    const again = await json("rewind", "c1");
+    expect(again).toMatchObject({ checkpoint: { id: "c1" }, left: { id: "c2" }, dryRun: false });
+    expect(again.context).toBeUndefined();
+    expect(await json("rewind", "c0", "--dry-run")).toMatchObject({ left: null, dryRun: true });
+    expect(await json("undo")).toMatchObject({ checkpoint: { id: "c2" } });
+
+    expect(await done("verify")).toMatch(/^Sound/);
+    expect(await json("verify")).toEqual([]);
+  });
+
+  test("a side branch stands indented below the checkpoint where it began", async () => {
+    for (const text of ["0", "1", "2"]) {
+      put("a.txt", text);
+      await done("checkpoint");
+    }
+    await done("rewind", "c0");
+    put("a.txt", "3");
+    await done("checkpoint");
+    const ids = (await done("list", "--all")).split("\n").map((line) => line.slice(0, 6).trimEnd());
+    expect(ids.slice(2, -1)).toEqual(["  c0", "    c1", "    c2", "* c3"]);
+  });
+
+  test("scope moves one half", async () => {
+    put("a.txt", "one");
+    await done("checkpoint");
+    put("a.txt", "two, longer");
+    await done("checkpoint");
+    expect(await done("rewind", "c0", "--scope", "context")).toContain("conversation only");
+    expect(get("a.txt")).toBe("two, longer");
+    expect(await done("rewind", "c0", "--scope", "environment")).toContain("files only");
+    expect(get("a.txt")).toBe("one");
+  });
+
+  test("exec passes the output through, between two checkpoints", async () => {
+    const ran = await run(["exec", "--", "sh", "-c", "pwd; echo err >&2; touch made"]);
+    expect(ran).toMatchObject({ status: 0, stdout: `${workspace}\n` });
+    expect(ran.stderr).toBe("err\nbefore: c0, after: c1. To take it back: agentrewind rewind c0\n");
+    expect(await done("list")).toContain('exec sh -c pwd; echo err >&2; touch made -> "exit code 0"');
+
+    const failed = await run(["exec", "--", "sh", "-c", "exit 7"]);
+    expect(failed.status).toBe(1);
+    expect(failed.stderr).toContain("exit code 7");
+    expect(await json("list")).toHaveLength(4);
+    expect((await run(["exec", "--", "sh", "-c", "kill -9 $$"])).stderr).toContain("SIGKILL");
+    const missing = await refused(["exec", "--", "no-such-program"], 1, "COMMAND_FAILED");
+    expect(missing).toContain("could not be started");
+  });
+
+  test("exec --json holds the output, and takes no option behind --", async () => {
+    expect(await json("exec", "--", "echo", "--json")).toMatchObject({
+      before: { id: "c0" },
+      after: { id: "c1", activity: { actions: [{ tool: "exec", input: "echo --json", failed: false }] } },
+      exitCode: 0,
+      stdout: "--json\n",
+      stderr: "",
+    });
+    const failed = await run(["--json", "exec", "--", "sh", "-c", "exit 3"]);
+    expect(failed.status).toBe(1);
+    expect(JSON.parse(failed.stdout)).toMatchObject({ exitCode: 3 });
+    expect(JSON.parse(failed.stderr).error.code).toBe("COMMAND_FAILED");
+  });
+
+  test("exec ended from outside still makes the checkpoint after", async () => {
+    const running = start(["exec", "--", "sh", "-c", "touch begun; exec sleep 60"]);
+    while (!existsSync(join(workspace, "begun"))) await sleep(20);
+    running.child.kill("SIGTERM");
+    const ran = await running.ended;
+    expect(ran.status).toBe(1);
+    expect(ran.stderr).toContain("ended by SIGTERM");
+    expect(await json("list")).toHaveLength(2);
+  });
+
+  test("global options stand before and behind the command", async () => {
+    const elsewhere = join(base, "elsewhere");
+    const other = ["--workspace", workspace, "--store", join(base, "other"), "--thread", "t one"];
+    await run(["checkpoint", ...other], { cwd: base });
+    await run([...other, "checkpoint"], { cwd: base });
+    expect(existsSync(store)).toBe(false);
+    const ran = await run(["list", "--json", ...other], { cwd: base });
+    expect(JSON.parse(ran.stdout).map((one: { thread: string }) => one.thread)).toEqual(["t one", "t one"]);
+    expect(existsSync(elsewhere)).toBe(false);
+    const back = await run(["rewind", "c0", ...other], { cwd: base });
+    expect(back.stdout).toContain(
+      `agentrewind --workspace ${workspace} --store ${join(base, "other")} --thread 't one' undo`,
+    );
+  });
+
+  test("the default thread is the most recently active one", async () => {
+    await done("checkpoint", "--thread", "first");
+    await done("checkpoint", "--thread", "second");
+    expect(await done("list")).toMatch(/^Thread second \(other threads here: first\)\n/);
+    expect(await done("checkpoint", "--thread", "first")).toContain("c1 of thread first");
+    expect(await done("checkpoint")).toContain("c2 of thread first");
+    await refused(["list", "--thread", "third"], 1, "NO_THREAD");
+  });
+
+  test("doctor", async () => {
+    expect(await done("doctor")).toContain("there is no store yet");
+    expect(existsSync(join(base, "state"))).toBe(false);
+    await done("checkpoint");
+    const report = await json("doctor");
+    expect(report).toMatchObject({
+      ok: true,
+      node: { version: process.versions.node, supported: true },
+      platform: { name: "linux", tested: true },
+      sqlite: { available: true },
+      workspace: { path: workspace, exists: true },
+      recorded: { threads: 1, checkpoints: 1, held: false },
+      contents: { format: 1, workspaces: 1, threads: 1, checkpoints: 1 },
+    });
+    expect(report.store).toMatchObject({ path: store });
+    expect(report.store.freeBytes).toBeGreaterThan(0);
+    expect(report.contents.bytes).toBeGreaterThan(0);
+
+    const off = await run(["doctor"], { env: { AGENTREWIND_NATIVE: "off" } });
+    expect(off.status).toBe(0);
+    expect(off.stdout).toMatch(/addon +not available/);
+    expect(off.stdout).toMatch(/fidelity +without /);
+    expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
+  });
+
+  test("colour only on a terminal that wants it", () => {
+    const text = (tty: boolean): string => paintFor({ isTTY: tty })("red", "x");
+    const { NO_COLOR, TERM } = process.env;
+    try {
+      delete process.env.NO_COLOR;
+      process.env.TERM = "xterm";
+      expect(text(true)).toBe("\x1b[31mx\x1b[39m");
+      expect(text(false)).toBe("x");
+      process.env.NO_COLOR = "1";
+      expect(text(true)).toBe("x");
+    } finally {
+      Object.assign(process.env, NO_COLOR === undefined ? {} : { NO_COLOR }, TERM === undefined ? {} : { TERM });
+      if (NO_COLOR === undefined) delete process.env.NO_COLOR;
+      if (TERM === undefined) delete process.env.TERM;
+    }
+  });
+});
+
+describe("wrong usage and bad input", () => {
+  test.each([
+    [["frobnicate"]],
+    [["list", "--frobnicate"]],
+    [["list", "extra"]],
+    [["show"]],
+    [["rewind"]],
+    [["rewind", "c0", "--scope", "half"]],
+    [["exec"]],
+    [["exec", "ls", "-l"]],
+    [["--store"]],
+    [["--store", "", "list"]],
+    [["--thread", "", "checkpoint"]],
+    [["checkpoint", "--label", "  "]],
+  ])("%j ends with 2", async (args) => {
+    await refused(args, 2, "BAD_ARGUMENT");
+  });
+
+  test("no command: the help on stderr; help asked for: on stdout", async () => {
+    const none = await run([]);
+    expect(none.status).toBe(2);
+    expect(none.stderr).toContain("Commands:");
+    expect(JSON.parse((await run(["--json"])).stderr).error.message).toBe("No command was given.");
+    expect(await done("--help")).toContain("rewind [options] <id>");
+    expect(await done("rewind", "--help")).toContain("--dry-run");
+    expect(await done("--version")).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+
+  test("where nothing is recorded, readers say so and make nothing", async () => {
+    expect(await done("list")).toContain("There is no store at");
+    expect(await json("list")).toEqual([]);
+    for (const args of [["show", "c0"], ["diff", "c0"], ["diff", "c0", "c1"], ["rewind", "c0"], ["undo"], ["verify"]])
+      await refused(args, 1, "NO_THREAD");
+    expect(existsSync(join(base, "state"))).toBe(false);
+    mkdirSync(join(base, "other"));
+    expect((await run(["checkpoint"], { cwd: join(base, "other") })).status).toBe(0);
+    expect(await done("list")).toContain(`Nothing is recorded of ${workspace}.`);
+    await refused(["rewind", "c0"], 1, "NO_THREAD");
+  });
+
+  test("unknown and malformed ids", async () => {
+    await done("checkpoint");
+    expect(await refused(["rewind", "c9"], 1, "UNKNOWN_CHECKPOINT")).toContain("Use one of c0");
+    await refused(["show", "c9"], 1, "UNKNOWN_CHECKPOINT");
+    await refused(["show", "\x1b[31mgreen"], 1, "BAD_CHECKPOINT");
+    await refused(["diff", "c0", "c9"], 1, "UNKNOWN_CHECKPOINT");
+    await refused(["rewind", "c0", "--lesson", " "], 1, "LESSON_EMPTY");
+  });
+
+  test("no escape sequence of a name, a label or a command reaches the terminal", async () => {
+    const names = ["a\x1b[31mb", "c\u009b2Jd", "e\u202etxt.f", "g\nh", 'i"j', "k\x07l"];
+    for (const name of names) put(name, "x");
+    writeFileSync(Buffer.concat([Buffer.from(`${workspace}/`), Buffer.from([0x6d, 0xff, 0x1b])]), "x");
+    await done("checkpoint", "--label", "l\x1b]0;owned\x07\u202e", "--thread", "t\x1b[2J");
+    await run(["exec", "--", "sh", "-c", "rm -f *; : \x1b[31m\u009b"]);
+    const outputs = [
+      await done("list"),
+      await done("list", "--all"),
+      await done("show", "c0"),
+      await done("show", "c2"),
+      await done("diff", "c1", "c2"),
+      await done("diff", "c1"),
+      await done("rewind", "c1", "--dry-run"),
+      await done("rewind", "c1"),
+      await done("doctor"),
+      await done("verify"),
+      await refused(["show", "--thread", "\x1b[2J", "c0"], 1, "NO_THREAD"),
+      await refused(["\x1b[2J"], 2, "BAD_ARGUMENT"),
+    ];
+    for (const args of [["list"], ["show", "c2"], ["diff", "c1", "c2"], ["rewind", "c1"]])
+      outputs.push(await done("--json", ...args));
+    for (const output of outputs) expect(output).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u);
+    const changes = (await json("show", "c2")).changes.removed as string[];
+    expect(changes).toContain('"a\\x1b[31mb"');
+    expect(changes).toContain("e\u202etxt.f");
+  });
+
+  test("a store of a newer format is refused and left as it is", async () => {
+    await done("checkpoint");
+    const sql = new Database(join(store, "catalog.db"));
+    sql.pragma("user_version = 99");
+    sql.close();
+    for (const args of [["list"], ["checkpoint"], ["rewind", "c0"], ["verify"]])
+      expect(await refused(args, 1, "STORE_TOO_NEW")).toContain("format 99");
+    const doctor = await run(["doctor"]);
+    expect(doctor.status).toBe(1);
+    expect(doctor.stdout).toContain("format 99");
+  });
+
+  test("a catalog that is none is named in one line", async () => {
+    mkdirSync(store, { recursive: true });
+    writeFileSync(join(store, "catalog.db"), "this is no database, but it is long enough to be read as one".repeat(20));
+    await refused(["list"], 1, "STORE_CORRUPT");
+    await refused(["checkpoint"], 1, "STORE_CORRUPT");
+  });
+
+  test("damaged objects: verify names them and ends with 1", async () => {
+    put("a.txt", "some content to damage");
+    await done("checkpoint");
+    const pack = join(store, "packs", readdirSync(join(store, "packs"))[0] as string);
+    const bytes = readFileSync(pack);
+    bytes[bytes.indexOf("some content")] = 0;
+    writeFileSync(pack, bytes);
+    const ran = await run(["verify"]);
+    expect(ran.status).toBe(1);
+    expect(ran.stdout).toContain("environment cli/c0: ");
+    const asJson = await run(["verify", "--json"]);
+    expect(asJson.status).toBe(1);
+    expect(JSON.parse(asJson.stdout)).toHaveLength(1);
+    expect(JSON.parse(asJson.stderr).error.code).toBe("STORE_CORRUPT");
+    put("a.txt", "other");
+    await refused(["rewind", "c0"], 1, "STORE_CORRUPT");
+    expect(get("a.txt")).toBe("other");
+  });
+
+  test("a store inside the workspace, and the home folder, are refused", async () => {
+    await refused(["checkpoint", "--store", join(workspace, "store")], 1, "STORE_INSIDE_WORKSPACE");
+    expect(readdirSync(workspace)).toEqual([]);
+    const home = join(base, "home");
+    mkdirSync(home);
+    const setting = { cwd: home, env: { HOME: home } };
+    await refused(["checkpoint"], 1, "WORKSPACE_TOO_BROAD", setting);
+    await refused(["checkpoint", "--workspace", "/"], 1, "STORE_INSIDE_WORKSPACE", setting);
+    expect((await run(["--allow-broad", "checkpoint"], setting)).status).toBe(0);
+    expect((await run(["list"], setting)).stdout).toContain("c0");
+  });
+
+  test("a vanished workspace: everything is listed, and a rewind makes it again", async () => {
+    put("a.txt", "one");
+    await done("checkpoint");
+    rmSync(workspace, { recursive: true });
+    const here = ["--workspace", workspace];
+    const ran = async (...args: string[]): Promise<Ran> => run([...here, ...args], { cwd: base });
+    expect((await ran("list")).stdout).toContain("* c0");
+    expect((await ran("show", "c0")).status).toBe(0);
+    expect((await ran("verify")).status).toBe(0);
+    expect((await ran("doctor")).stdout).toContain("(not there)");
+    await refused([...here, "diff", "c0"], 1, "WORKSPACE_GONE", { cwd: base });
+    await refused([...here, "exec", "--", "true"], 1, "WORKSPACE_GONE", { cwd: base });
+    expect((await ran("rewind", "c0")).status).toBe(0);
+    expect(get("a.txt")).toBe("one");
+
+    const inside = join(base, "inside.sh");
+    writeFileSync(inside, 'rm -r "$PWD"; "$@" list && "$@" rewind c0\n');
+    execFileSync("sh", [inside, process.execPath, main], {
+      cwd: workspace,
+      env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state") },
+    });
+    expect(get("a.txt")).toBe("one");
+  });
+
+  test("a file in the workspace's place: still listed, and not overwritten", async () => {
+    await done("checkpoint");
+    rmSync(workspace, { recursive: true });
+    writeFileSync(workspace, "a file");
+    const here = ["--workspace", workspace];
+    expect((await run([...here, "list"], { cwd: base })).stdout).toContain("* c0");
+    await refused([...here, "rewind", "c0"], 1, "WORKSPACE_GONE", { cwd: base });
+    expect(readFileSync(workspace, "utf8")).toBe("a file");
+  });
+
+  test("a moved workspace is found again", async () => {
+    await done("checkpoint", "--label", "before the move");
+    const moved = join(base, "moved");
+    renameSync(workspace, moved);
+    expect((await run(["list"], { cwd: moved })).stdout).toContain("before the move");
+    expect((await run(["rewind", "c0"], { cwd: moved })).status).toBe(0);
+  });
+
+  test("without better-sqlite3's native part: one sentence, and doctor says how to get it", async () => {
+    const stub = join(base, "stub.cjs");
+    writeFileSync(
+      stub,
+      `const { _extensions } = require("node:module"); const load = _extensions[".node"];
+       _extensions[".node"] = (module, file) => {
+         if (file.includes("better_sqlite3")) throw Object.assign(new Error("gone"), { code: "MODULE_NOT_FOUND" });
+         return load(module, file);
+       };`,
+    );
+    const setting = { env: { NODE_OPTIONS: `--require ${stub}` } };
+    expect(await refused(["checkpoint"], 1, "NOT_AVAILABLE", setting)).toContain("npm rebuild better-sqlite3");
+    const doctor = await run(["doctor"], setting);
+    expect(doctor.status).toBe(1);
+    expect(doctor.stdout).toMatch(/sqlite +not available/);
+  });
+
+  test.each([
+    ["win32", 1],
+    ["darwin", 0],
+  ])("on %s", async (platform, status) => {
+    const stub = join(base, "platform.cjs");
+    writeFileSync(stub, `Object.defineProperty(process, "platform", { value: "${platform}" });`);
+    const setting = { env: { NODE_OPTIONS: `--require ${stub}` } };
+    const doctor = await run(["doctor"], setting);
+    expect(doctor.status).toBe(status);
+    expect(doctor.stdout).toContain(platform === "win32" ? "does not run on Windows" : "untested");
+    if (platform === "win32") await refused(["list"], 1, "NOT_AVAILABLE", setting);
+  });
+});
+
+const holderScript = `
+  import { createInterface } from "node:readline";
+  const { openRewind } = await import(process.env.ENTRY);
+  const rewind = await openRewind({ workspace: process.env.WORKSPACE, store: process.env.STORE });
+  const thread = rewind.thread("agent");
+  let turn;
+  let turns = 0;
+  const acts = {
+    checkpoint: () => thread.checkpoint({ context: { messages: ["system"] } }),
+    turn: async () => { turns++; turn = await thread.beginTurn({ messages: ["system", "m" + turns] }, { anchor: "m" + turns }); },
+    gate: () => turn.gate(),
+    close: () => rewind.close(),
+  };
+  console.log("ready");
+  for await (const line of createInterface({ input: process.stdin })) {
+    const failure = await Promise.resolve(acts[line]()).then(() => "", (error) => " " + error.code);
+    console.log(line + failure);
+  }
+`;
+
+/** A process that holds the workspace, as an agent does; it does what it is told. */
+class Holder {
+  readonly child: ChildProcess;
+  readonly #lines: Interface;
+
+  constructor() {
+    this.child = spawn(process.execPath, ["--input-type=module", "-e", holderScript], {
+      env: { ...process.env, ENTRY: pathToFileURL(built.entry).href, WORKSPACE: workspace, STORE: store },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    children.push(this.child);
+    this.#lines = createInterface({ input: this.child.stdout as NodeJS.ReadableStream });
+  }
+
+  async said(expected: string): Promise<void> {
+    const [line] = await once(this.#lines, "line");
+    expect(line).toBe(expected);
+  }
+
+  async tell(act: "checkpoint" | "turn" | "gate" | "close"): Promise<void> {
+    const said = this.said(act);
+    this.child.stdin?.write(`${act}\n`);
+    await said;
+  }
+
+  async kill(): Promise<void> {
+    const ended = once(this.child, "exit");
+    this.child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+async function hold(): Promise<Holder> {
+  const holder = new Holder();
+  await holder.said("ready");
+  return holder;
+}
+
+/** Holds the workspace with c0 ("one") behind it and "two" in its file. */
+async function holdChanged(): Promise<Holder> {
+  put("a.txt", "one");
+  const holder = await hold();
+  await holder.tell("checkpoint");
+  put("a.txt", "two, longer");
+  return holder;
+}
+
+const notice = "waiting for the agent's next turn boundary…\n";
+
+describe("beside a holder", () => {
+  test("readers read, writers are handed over and run at once when no turn runs", async () => {
+    await holdChanged();
+    expect(await done("list")).toContain("Thread agent");
+    expect(await json("verify")).toEqual([]);
+    expect(await json("doctor")).toMatchObject({ recorded: { held: true, checkpoints: 1 } });
+    expect(await done("diff", "c0")).toContain("M a.txt");
+    expect(await done("checkpoint", "--label", "mine")).toContain('c1 "mine" of thread agent');
+    expect(await done("rewind", "c0", "--dry-run")).toContain("Would go back to c0");
+    expect(get("a.txt")).toBe("two, longer");
+    expect(await done("rewind", "c0", "--lesson", "from outside")).toContain("Back at c0");
+    expect(get("a.txt")).toBe("one");
+    expect(await json("undo")).toMatchObject({ checkpoint: { id: "c1" } });
+    expect(get("a.txt")).toBe("two, longer");
+    const ran = await run(["exec", "--", "sh", "-c", "echo three > a.txt"]);
+    expect(ran.stderr).toContain("before: c2, after: c3");
+    expect(await done("list")).toContain("exec sh -c echo three > a.txt");
+    await refused(["rewind", "c99"], 1, "UNKNOWN_CHECKPOINT");
+    await refused(["checkpoint", "--label", " "], 2, "BAD_ARGUMENT");
+  });
+
+  test("a rewind waits for the turn boundary, and says so once", async () => {
+    const holder = await holdChanged();
+    await holder.tell("turn");
+    const running = start(["rewind", "c0"]);
+    await sleep(1_800);
+    expect(running.stderr()).toBe(notice);
+    expect(running.child.exitCode).toBeNull();
+    expect(get("a.txt")).toBe("two, longer");
+    await holder.tell("gate");
+    expect(await running.ended).toMatchObject({ status: 0, stderr: notice });
+    expect(get("a.txt")).toBe("one");
+  });
+
+  test("a request whose caller has gone is not carried out", async () => {
+    const holder = await holdChanged();
+    await holder.tell("turn");
+    const running = start(["rewind", "c0"]);
+    while (running.stderr() === "") await sleep(20);
+    running.child.kill("SIGKILL");
+    await running.ended;
+    await holder.tell("gate");
+    await sleep(400);
+    expect(get("a.txt")).toBe("two, longer");
+    expect(await json("list")).toHaveLength(2);
+  });
+
+  test("a holder that closes meanwhile: the command goes on by itself", async () => {
+    const holder = await holdChanged();
+    await holder.tell("turn");
+    const running = start(["rewind", "c0"]);
+    while (running.stderr() === "") await sleep(20);
+    await holder.tell("close");
+    expect(await running.ended).toMatchObject({ status: 0 });
+    expect(get("a.txt")).toBe("one");
+    expect((await json("list", "--all")).filter((one: { kind: string }) => one.kind === "safety")).toEqual([]);
+  });
+
+  test.each(["rewind", "undo"])("a holder that is killed before it answers a %s", async (command) => {
+    const holder = await holdChanged();
+    await holder.tell("turn");
+    await holder.tell("gate");
+    if (command === "undo") await done("rewind", "c0");
+    await holder.tell("turn");
+    const running = start(command === "undo" ? ["undo"] : ["rewind", "c0"]);
+    while (running.stderr() === "") await sleep(20);
+    await holder.kill();
+    expect(await running.ended).toMatchObject({ status: 0 });
+    expect(get("a.txt")).toBe(command === "undo" ? "two, longer" : "one");
+    expect(await json("verify")).toEqual([]);
+  });
+
+  test("a dead holder's lock is free at once", async () => {
+    const holder = await holdChanged();
+    await holder.kill();
+    expect(await done("rewind", "c0")).toContain("Back at c0");
+    expect(get("a.txt")).toBe("one");
+    expect(await json("doctor")).toMatchObject({ recorded: { held: false } });
+  });
+
+  test("two writers at once: each is done once or refused", async () => {
+    put("a.txt", "one");
+    await done("checkpoint");
+    for (let round = 0; round < 3; round++) {
+      const before = (await json("list")).length;
+      const writers = await Promise.all([0, 1, 2].map(() => run(["--json", "checkpoint"])));
+      const good = writers.filter((one) => one.status === 0);
+      for (const one of writers.filter(({ status }) => status !== 0))
+        expect(JSON.parse(one.stderr).error.code).toBe("ENVIRONMENT_BUSY");
+      expect(good.length).toBeGreaterThan(0);
+      expect(new Set(good.map((one) => JSON.parse(one.stdout).id)).size).toBe(good.length);
+      expect(await json("list")).toHaveLength(before + good.length);
+    }
+    expect(await json("verify")).toEqual([]);
+  });
+});
