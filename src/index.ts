@@ -19,8 +19,9 @@ export { type OpenOptions, openRewind, type Rewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
 export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
-export type { CheckpointOptions, Thread, ThreadDiff, Turn, TurnOptions } from "./session/thread.ts";
+export type { CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
+export type { Turn, TurnOptions } from "./session/turn.ts";
 export type {
   Activity,
   Budget,

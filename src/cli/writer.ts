@@ -40,17 +40,17 @@ export async function give<T>(global: Global, order: Order<T>): Promise<T> {
   let lostAt: number | undefined;
   for (;;) {
     const target = await findTarget(global, order.begins);
-    if (target !== undefined) {
+    // An order that must not be given twice is not handed to the next holder either.
+    if (target !== undefined && (lostAt === undefined || order.afterLoss === undefined)) {
       try {
         const answer = await ask(target, order);
         if (answer !== undefined) return answer.ok as T;
       } catch (error) {
-        if (!isEnding(error)) throw error;
-        if (lostAt !== undefined) throw error;
-        if (isRewindError(error, "CONTROL_FAILED")) lostAt = target.epoch;
+        if (!isEnding(error) || Date.now() > deadline) throw error;
+        if (isRewindError(error, "CONTROL_FAILED")) lostAt ??= target.epoch;
       }
-      if (target.kind !== "directory") throw foreign(target.kind);
     }
+    if (target !== undefined && target.kind !== "directory") throw foreign(target.kind);
     try {
       return await doHere(global, order, lostAt);
     } catch (error) {

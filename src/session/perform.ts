@@ -85,7 +85,7 @@ export async function performMove(deps: SessionDeps, move: Move): Promise<Rewind
   const attribution =
     move.scope === "context" || captured === null
       ? { external: [], conflicts: [] }
-      : await attribute(environment, attributedLine(deps, move.target, head), captured.manifest);
+      : await attribute(environment, attributedLine(deps, move.target, move.thread.head), captured.manifest);
   const payload: Payload = {
     target: move.target.id,
     left: left.id,
@@ -177,8 +177,8 @@ async function keepLeft(
 }
 
 /** From the target to the head, oldest first, where the target lies on the head's line; else what is behind the last common one. */
-function attributedLine(deps: SessionDeps, target: CheckpointRow, head: CheckpointRow | undefined): CheckpointRow[] {
-  const line = deps.catalog.lineage(head?.id ?? null).reverse();
+export function attributedLine(deps: SessionDeps, target: CheckpointRow, head: number | null): CheckpointRow[] {
+  const line = deps.catalog.lineage(head).reverse();
   const ancestors = new Set(deps.catalog.lineage(target.id).map((row) => row.id));
   const from = line.findLastIndex((row) => ancestors.has(row.id));
   return from < 0 ? [] : line.slice(from);

@@ -16,13 +16,13 @@ export function parseCheckpointId(id: string): number {
 
 export interface ViewContext {
   readonly head: number | null;
-  /** Row ids of the head's lineage. */
-  readonly active: ReadonlySet<number>;
-  readonly seqOf: ReadonlyMap<number, number>;
+  /** Whether a row lies on the head's lineage. */
+  readonly isActive: (id: number) => boolean;
+  readonly seqOf: (id: number) => number | undefined;
 }
 
 export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint {
-  const parent = row.parent === null ? undefined : view.seqOf.get(row.parent);
+  const parent = row.parent === null ? undefined : view.seqOf(row.parent);
   return {
     id: checkpointId(row),
     thread: row.thread_name,
@@ -41,6 +41,6 @@ export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint 
     problems: JSON.parse(row.problems),
     timings: JSON.parse(row.timings),
     head: row.id === view.head,
-    active: view.active.has(row.id),
+    active: view.isActive(row.id),
   };
 }

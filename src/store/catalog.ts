@@ -240,6 +240,17 @@ export function openCatalog(sql: Sql, environment: string) {
       );
     },
 
+    /** Whether `id` lies on the line from `from` back to the first. */
+    isAncestor: (id: number, from: number | null): boolean =>
+      from !== null &&
+      get(
+        `WITH RECURSIVE line(id) AS (
+           SELECT ? UNION ALL SELECT c.parent FROM checkpoint c JOIN line ON c.id = line.id WHERE c.parent IS NOT NULL
+         ) SELECT 1 FROM line WHERE id = ? LIMIT 1`,
+        from,
+        id,
+      ) !== undefined,
+
     /** One transaction: the pair becomes visible and the heads move to it (F-16). */
     addCheckpoint(row: NewCheckpoint, issued: number, moveHeads = true): CheckpointRow {
       const id = transaction(() => {

@@ -1,0 +1,172 @@
+// Records the pairs of a thread: starts them, publishes them in one transaction, sees them to the disk.
+import { beginPair, type Pair } from "../coordinator/pair.ts";
+import type { Captured, FileChanges } from "../environment/environment.ts";
+import { RewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import { cleanActivity } from "./clean.ts";
+import type { SessionDeps } from "./deps.ts";
+import { manifestOf } from "./perform.ts";
+import { storeContext } from "./serializer.ts";
+import type { Activity, Context, Serializer, Timings } from "./types.ts";
+import { checkpointId } from "./views.ts";
+
+export interface PairRequest {
+  readonly thread: ThreadRow;
+  readonly kind: "turn" | "explicit";
+  /** Null: the head's. */
+  readonly context: Context | null;
+  readonly label: string | null;
+  readonly anchor: string | null;
+  readonly activity: Activity;
+  readonly signal?: AbortSignal | undefined;
+  readonly seq: number;
+  /** The epoch in which the context was read. */
+  readonly issued: number;
+}
+
+export interface StoredContext {
+  readonly name: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly bytes: number;
+}
+
+export class Recorder {
+  readonly #deps: SessionDeps;
+  readonly #serializer: Serializer;
+
+  constructor(deps: SessionDeps, serializer: Serializer) {
+    this.#deps = deps;
+    this.#serializer = serializer;
+  }
+
+  begin(request: PairRequest): Pair<CheckpointRow> {
+    const { environment, coordinator, track } = this.#deps;
+    const started = coordinator.exclusive(async () => {
+      const pair = beginPair<StoredContext, CheckpointRow>({
+        environment,
+        signal: request.signal,
+        storeContext: () => this.storeContext(request.thread, request.context),
+        publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
+        persist: (row) => this.#persist(row),
+      });
+      await pair.published;
+      return pair;
+    });
+    const published = started.then((pair) => pair.published);
+    // `started` resolves when the pair is published: what is durable waits behind it, not inside of it.
+    const durable = started.then((pair) => pair.durable);
+    let workMs = 0;
+    void started.then((pair) => {
+      workMs = pair.workMs();
+    }, ignore);
+    published.catch(ignore);
+    durable.catch(ignore);
+    track(durable);
+    return { published, durable, workMs: () => workMs };
+  }
+
+  async #publish(
+    request: PairRequest,
+    stored: StoredContext,
+    captured: Captured | null,
+    failure: unknown,
+    workMs: number,
+  ): Promise<CheckpointRow> {
+    const { catalog } = this.#deps;
+    const thread = catalog.thread(request.thread.name) as ThreadRow;
+    const parent = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+    const changes = await this.#changesSince(parent, captured);
+    fault("checkpoint.before-commit");
+    const row = catalog.addCheckpoint(
+      {
+        thread: thread.id,
+        seq: request.seq,
+        parent: parent?.id ?? null,
+        turn: (parent?.turn ?? 0) + (request.kind === "turn" ? 1 : 0),
+        kind: request.kind,
+        state: captured === null ? "not-restorable" : "captured",
+        reason: captured === null ? reasonOf(failure) : null,
+        label: request.label,
+        anchor: request.anchor,
+        context: stored.name,
+        messages: stored.messages,
+        serializer: stored.serializer,
+        manifest: captured?.manifest ?? null,
+        changes,
+        activity: cleanActivity(request.activity),
+        problems: captured?.problems ?? [],
+        timings: { exposedMs: 0, overlappedMs: workMs, bytes: (captured?.bytes ?? 0) + stored.bytes },
+        lessons: JSON.parse(thread.lessons) as number[],
+      },
+      request.issued,
+    );
+    fault("checkpoint.committed");
+    return row;
+  }
+
+  async #persist(row: CheckpointRow): Promise<void> {
+    await this.#deps.objects.sync();
+    this.#deps.catalog.markDurable(row.id);
+    await this.#deps.syncLog();
+    fault("durable.committed");
+  }
+
+  async #changesSince(parent: CheckpointRow | undefined, captured: Captured | null): Promise<FileChanges | null> {
+    if (parent === undefined || captured === null || parent.state === "not-restorable") return null;
+    return this.#deps.environment.diff(manifestOf(parent), captured.manifest);
+  }
+
+  async storeContext(thread: ThreadRow, context: Context | null): Promise<StoredContext> {
+    const head = thread.head === null ? undefined : this.#deps.catalog.checkpoint(thread.head);
+    if (context === null && head !== undefined) {
+      return { name: head.context, messages: head.messages, serializer: head.serializer, bytes: 0 };
+    }
+    const batch = this.#deps.objects.batch();
+    const wanted = context ?? { messages: [] };
+    const name = await storeContext(batch, wanted, this.#serializer);
+    return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes: batch.commit() };
+  }
+
+  /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
+  async settled(pair: Pair<CheckpointRow>): Promise<CheckpointRow> {
+    const row = await (this.#deps.gate === "durable" ? pair.durable : pair.published);
+    if (row.state === "not-restorable" && this.#deps.onCaptureFailure === "stop") {
+      throw new RewindError("CAPTURE_FAILED", `${checkpointId(row)} could not be captured: ${row.reason}.`, {
+        hint: "Mend what is named and take the turn again.",
+        details: { checkpoint: checkpointId(row) },
+      });
+    }
+    return row;
+  }
+
+  /** Looks once more before tools run: what changed while the model thought is not the agent's. */
+  async markTools(row: CheckpointRow, tools: boolean): Promise<void> {
+    const { catalog, environment, coordinator } = this.#deps;
+    if (!tools) {
+      if (row.tools === "unknown") catalog.markTools(row.id, "none", null);
+      return;
+    }
+    if (row.state === "not-restorable") return;
+    try {
+      const now = await coordinator.exclusive(() => environment.capture().captured);
+      catalog.markTools(row.id, "ran", now.manifest);
+    } catch {
+      catalog.markTools(row.id, "unknown", null);
+    }
+  }
+
+  /** @param settledMs of `exposedMs`, what was spent waiting for the pair itself */
+  recordTimings(row: CheckpointRow, pair: Pair<CheckpointRow>, settledMs: number, exposedMs: number): void {
+    const { bytes } = JSON.parse(row.timings) as Timings;
+    const overlappedMs = Math.max(0, pair.workMs() - settledMs);
+    this.#deps.catalog.setTimings(row.id, { exposedMs, overlappedMs, bytes } satisfies Timings);
+  }
+}
+
+const ignore = (): void => {};
+
+function reasonOf(failure: unknown): string {
+  return failure instanceof Error ? failure.message.replace(/\.$/, "") : "the environment could not be captured";
+}

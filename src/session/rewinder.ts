@@ -1,0 +1,188 @@
+// The rewinds of a thread, as they are asked for: checked, carried out or only planned, and told.
+import { performance } from "node:perf_hooks";
+import { RewindError } from "../errors.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
+import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
+import type { SessionDeps } from "./deps.ts";
+import { attribute } from "./external.ts";
+import { cleanLesson, toLesson } from "./lessons.ts";
+import { attributedLine, type Move, type MoveResult, manifestOf, performMove } from "./perform.ts";
+import type { Recorder } from "./recorder.ts";
+import { loadContext } from "./serializer.ts";
+import { rewindMessage } from "./texts.ts";
+import type { Tree } from "./tree.ts";
+import type { Context, RewindRequest, RewindResult, Scope, Serializer } from "./types.ts";
+import { checkpointId, parseCheckpointId } from "./views.ts";
+
+export class Rewinder {
+  readonly #deps: SessionDeps;
+  readonly #tree: Tree;
+  readonly #recorder: Recorder;
+  readonly #serializer: Serializer;
+
+  constructor(deps: SessionDeps, tree: Tree, recorder: Recorder, serializer: Serializer) {
+    this.#deps = deps;
+    this.#tree = tree;
+    this.#recorder = recorder;
+    this.#serializer = serializer;
+  }
+
+  /** Runs alone (the caller holds the coordinator). */
+  async rewind(request: RewindRequest): Promise<RewindResult> {
+    const { scope = "both", by = "caller", key = null } = request;
+    const thread = this.#tree.made();
+    const repeated = key === null ? undefined : this.#deps.catalog.rewindByKey(thread.id, key);
+    if (repeated !== undefined) return this.#repeat(thread, repeated);
+    const target = requireCheckpoint(this.#deps, thread, parseCheckpointId(request.to));
+    const lesson = request.lesson === undefined && by === "caller" ? null : cleanLesson(request.lesson ?? "");
+    if (by === "agent") requireBudget(this.#deps, thread, target);
+    requireRestorable(this.#deps, target, scope);
+    requireOwnTimeline(this.#deps, thread, target, scope);
+    if (request.dryRun === true) return this.#plan(thread, target, request, lesson);
+    const { current } = request;
+    const move: Move = {
+      thread,
+      target,
+      kind: "rewind",
+      by,
+      scope,
+      external: request.external ?? "restore",
+      key,
+      lesson,
+      undoes: null,
+      delivered: request.delivery === undefined ? !this.#tree.isDriven(thread) : request.delivery === "returned",
+      deliveredTexts: request.delivered ?? [],
+      carried: request.carried ?? 0,
+      storeCurrent: current === undefined ? null : () => this.#recorder.storeContext(thread, current),
+    };
+    return this.result(await performMove(this.#deps, move));
+  }
+
+  /** Runs alone. @throws NOTHING_TO_UNDO */
+  async undo(): Promise<RewindResult> {
+    const thread = this.#tree.made();
+    const { catalog } = this.#deps;
+    const last = catalog.rewinds(thread.id).findLast((row) => row.kind === "rewind" && row.undone === 0);
+    if (last === undefined) {
+      throw new RewindError("NOTHING_TO_UNDO", `Thread "${thread.name}" has no rewind to undo.`, {
+        hint: "List the checkpoints and rewind to one of them.",
+      });
+    }
+    const target = catalog.checkpoint(last.left_at) as CheckpointRow;
+    requireRestorable(this.#deps, target, "both");
+    requireOwnTimeline(this.#deps, thread, target, "both");
+    const delivered = !this.#tree.isDriven(thread);
+    return this.result(
+      await performMove(this.#deps, {
+        ...alignment(thread, target),
+        kind: "undo",
+        by: "caller",
+        undoes: last.id,
+        delivered,
+      }),
+    );
+  }
+
+  /** Brings the environment and the head to where the framework stands. Runs alone. */
+  async follow(thread: ThreadRow, target: CheckpointRow): Promise<void> {
+    await performMove(this.#deps, alignment(thread, target));
+  }
+
+  /** The same answer again; the environment is brought there if it has moved on since. */
+  async #repeat(thread: ThreadRow, done: RewindRow): Promise<RewindResult> {
+    if (thread.head !== done.target)
+      await this.follow(thread, this.#deps.catalog.checkpoint(done.target) as CheckpointRow);
+    return this.result(done);
+  }
+
+  /** A rewind that was carried out, told again from its row. */
+  async result(row: RewindRow): Promise<RewindResult> {
+    const { catalog } = this.#deps;
+    const stored = JSON.parse(row.result) as MoveResult;
+    const headAfter = row.scope === "environment" ? (row.head_before ?? row.left_at) : row.target;
+    return {
+      scope: row.scope as Scope,
+      checkpoint: this.#tree.view(row.target),
+      left: this.#tree.view(row.left_at),
+      context: await this.#context(catalog.checkpoint(headAfter) as CheckpointRow),
+      message: stored.message,
+      restored: stored.restored,
+      notRestored: stored.notRestored,
+      effects: [],
+      conflicts: stored.conflicts,
+      external: stored.external,
+      lessons: catalog.lessons(row.thread).map(toLesson),
+      epoch: row.epoch,
+      timings: stored.timings,
+    };
+  }
+
+  #context(row: CheckpointRow): Promise<Context> {
+    return loadContext(this.#deps.objects, row.context, this.#serializer);
+  }
+
+  /** What a rewind would do. */
+  async #plan(
+    thread: ThreadRow,
+    target: CheckpointRow,
+    request: RewindRequest,
+    lesson: string | null,
+  ): Promise<RewindResult> {
+    const start = performance.now();
+    const { catalog, environment } = this.#deps;
+    const { scope = "both" } = request;
+    const { manifest, bytes } = await environment.capture().captured;
+    const { external, conflicts } = await attribute(
+      environment,
+      attributedLine(this.#deps, target, thread.head),
+      manifest,
+    );
+    const restored = await environment.diff(manifest, manifestOf(target));
+    return {
+      scope,
+      checkpoint: this.#tree.view(target.id),
+      left: null,
+      context: await this.#context(target),
+      message: rewindMessage({
+        target: checkpointId(target),
+        before: "",
+        scope,
+        restored,
+        notRestored: [],
+        kept: request.external === "keep" ? external : [],
+        conflicts,
+        effects: [],
+        delivered: [],
+        carried: 0,
+        processes: environment.capabilities.processes,
+        lessons: lesson === null ? [] : [{ text: lesson }],
+      }),
+      restored,
+      notRestored: [],
+      effects: [],
+      conflicts,
+      external,
+      lessons: catalog.lessons(thread.id).map(toLesson),
+      epoch: catalog.epoch(),
+      timings: { exposedMs: performance.now() - start, overlappedMs: 0, bytes },
+    };
+  }
+}
+
+function alignment(thread: ThreadRow, target: CheckpointRow): Move {
+  return {
+    thread,
+    target,
+    kind: "align",
+    by: "framework",
+    scope: "both",
+    external: "restore",
+    key: null,
+    lesson: null,
+    undoes: null,
+    delivered: true,
+    deliveredTexts: [],
+    carried: 0,
+    storeCurrent: null,
+  };
+}

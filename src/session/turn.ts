@@ -1,0 +1,96 @@
+// A model decision under way: the pair is captured while the model thinks, and the reply's tools wait at its gate.
+import { performance } from "node:perf_hooks";
+import type { CheckpointRow } from "../store/catalog.ts";
+import type { SessionDeps } from "./deps.ts";
+import type { PairRequest, Recorder } from "./recorder.ts";
+import type { Activity, Checkpoint } from "./types.ts";
+import { checkpointId } from "./views.ts";
+
+export interface TurnOptions {
+  /** Names this boundary; a second turn at the head's own boundary is the same turn (a retry). */
+  readonly anchor?: string;
+  readonly activity?: Activity;
+  /** The epoch in which the context was read (`align` tells it); a rewind since then makes the turn stale. Default: the present one. */
+  readonly epoch?: number;
+  /** Ends the capture; the turn goes on and its checkpoint is listed as not restorable. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Turn {
+  /** Id that the checkpoint has, or will have. */
+  readonly id: string;
+  /**
+   * Call when the reply is there and before its tools run: resolves when the pair is captured (or durable).
+   * @param options.tools false when the reply calls no tool: what changes until the next turn is then somebody else's.
+   * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
+   */
+  gate(options?: { readonly tools?: boolean }): Promise<Checkpoint>;
+  /** The model call failed or was given up: nothing waits for this turn any more. The pair is kept. */
+  end(): void;
+  /** Resolves with the checkpoint when it is on disk. */
+  readonly durable: Promise<Checkpoint>;
+}
+
+interface TurnParts {
+  readonly deps: SessionDeps;
+  readonly recorder: Recorder;
+  readonly view: (id: number) => Checkpoint;
+  /** Ends the mark that a model call runs. */
+  readonly leave: () => void;
+}
+
+/** Starts the pair now. */
+export function startTurn(parts: TurnParts, request: PairRequest): Turn {
+  const { deps, recorder, view, leave } = parts;
+  const pair = recorder.begin(request);
+  const durable = pair.durable.then((row) => view(row.id));
+  durable.catch(() => {});
+  return {
+    id: `c${request.seq}`,
+    async gate({ tools = true } = {}) {
+      const start = performance.now();
+      try {
+        const row = await recorder.settled(pair);
+        const settledMs = performance.now() - start;
+        await markTools(deps, recorder, row, tools, request.issued);
+        recorder.recordTimings(row, pair, settledMs, performance.now() - start);
+        return view(row.id);
+      } finally {
+        leave();
+      }
+    },
+    end: leave,
+    durable,
+  };
+}
+
+/** The same boundary again: its pair is there. */
+export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number): Turn {
+  const { deps, recorder, view, leave } = parts;
+  return {
+    id: checkpointId(row),
+    async gate({ tools = true } = {}) {
+      try {
+        await markTools(deps, recorder, row, tools, issued);
+        return view(row.id);
+      } finally {
+        leave();
+      }
+    },
+    end: leave,
+    durable: Promise.resolve(view(row.id)),
+  };
+}
+
+/** @throws STALE_EPOCH when a rewind came before, or meanwhile */
+async function markTools(
+  deps: SessionDeps,
+  recorder: Recorder,
+  row: CheckpointRow,
+  tools: boolean,
+  issued: number,
+): Promise<void> {
+  deps.catalog.requireEpoch(issued);
+  await recorder.markTools(row, tools);
+  deps.catalog.requireEpoch(issued);
+}
