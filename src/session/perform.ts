@@ -39,7 +39,7 @@ export interface MoveResult {
 }
 
 /** What the intent holds: enough to finish after a kill. */
-interface Payload {
+export interface Payload {
   readonly target: number;
   readonly left: number;
   readonly headBefore: number | null;
@@ -184,7 +184,8 @@ export function attributedLine(deps: SessionDeps, target: CheckpointRow, head: n
   return from < 0 ? [] : line.slice(from);
 }
 
-async function finish(
+/** From the intent to its commit; may be run again after a kill. */
+export async function finish(
   deps: SessionDeps,
   intent: number,
   thread: ThreadRow,
@@ -297,53 +298,4 @@ async function putBack(
       },
     );
   }
-}
-
-/** Finishes what a killed holder left open (F-24). The caller holds the lock. */
-export async function recover(deps: SessionDeps): Promise<void> {
-  const { catalog, environment } = deps;
-  for (const intent of catalog.openIntents()) {
-    const payload = JSON.parse(intent.payload) as Payload;
-    const left = catalog.checkpoint(payload.left) as CheckpointRow;
-    const thread = catalog.threads().find((row) => row.id === intent.thread) as ThreadRow;
-    try {
-      await finish(deps, intent.id, thread, payload, catalog.epoch(), { start: performance.now(), bytes: 0 });
-    } catch {
-      try {
-        await environment.restore(manifestOf(left));
-      } catch {
-        await adoptFound(deps, thread, left, `c${(catalog.checkpoint(payload.target) as CheckpointRow).seq}`);
-      }
-      catalog.closeIntent(intent.id, "undone");
-    }
-    fault("recovery.restored");
-  }
-}
-
-/** Neither state can be reached: what is on disk becomes the head, under a label that says so. */
-async function adoptFound(deps: SessionDeps, thread: ThreadRow, left: CheckpointRow, target: string): Promise<void> {
-  const captured = await deps.environment.capture().captured;
-  deps.catalog.addCheckpoint(
-    {
-      thread: thread.id,
-      seq: deps.catalog.takeSeq(thread.id),
-      parent: left.id,
-      turn: left.turn,
-      kind: "safety",
-      state: "captured",
-      reason: null,
-      label: `an interrupted rewind to ${target} could not be finished`,
-      anchor: null,
-      context: left.context,
-      messages: left.messages,
-      serializer: left.serializer,
-      manifest: captured.manifest,
-      changes: null,
-      activity: noActivity,
-      problems: captured.problems,
-      timings: { exposedMs: captured.captureMs, overlappedMs: 0, bytes: captured.bytes },
-      lessons: JSON.parse(thread.lessons) as number[],
-    },
-    deps.catalog.epoch(),
-  );
 }

@@ -1,0 +1,92 @@
+// Finishes at the next open what a kill interrupted (F-24).
+import { performance } from "node:perf_hooks";
+import type { Captured } from "../environment/environment.ts";
+import { isRewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { SessionDeps } from "./deps.ts";
+import { finish, manifestOf, noActivity, type Payload } from "./perform.ts";
+import { checkpointId } from "./views.ts";
+
+/** The caller holds the lock. @throws DISK_FULL, with everything as it was found */
+export async function recover(deps: SessionDeps): Promise<void> {
+  const { catalog, environment } = deps;
+  for (const intent of catalog.openIntents()) {
+    const payload = JSON.parse(intent.payload) as Payload;
+    const left = catalog.checkpoint(payload.left) as CheckpointRow;
+    const target = catalog.checkpoint(payload.target) as CheckpointRow;
+    const thread = catalog.threads().find((row) => row.id === intent.thread) as ThreadRow;
+    const found = payload.scope === "context" ? undefined : await keepFound(deps, thread, left, target);
+    try {
+      await finish(deps, intent.id, thread, payload, catalog.epoch(), { start: performance.now(), bytes: 0 });
+    } catch {
+      try {
+        await environment.restore(manifestOf(left));
+      } catch {
+        if (found !== undefined) addFound(deps, thread, left, target, found, true);
+      }
+      catalog.closeIntent(intent.id, "undone");
+    }
+    fault("recovery.restored");
+  }
+}
+
+/**
+ * What a killed restore left is a mix of two states, but somebody may have worked on it since: it is kept as a safety checkpoint before it is overwritten.
+ * Undefined when the workspace is gone.
+ */
+async function keepFound(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  left: CheckpointRow,
+  target: CheckpointRow,
+): Promise<Captured | undefined> {
+  const { catalog, environment } = deps;
+  let found: Captured;
+  try {
+    found = await environment.capture().captured;
+  } catch (error) {
+    if (isRewindError(error, "WORKSPACE_GONE")) return undefined;
+    throw error;
+  }
+  const { files, processes } = found.manifest;
+  const known = [left, target, ...catalog.checkpoints(thread.id).filter((row) => row.kind === "safety")];
+  if (!known.some((row) => row.files === files && row.processes === processes)) {
+    addFound(deps, thread, left, target, found, false);
+  }
+  return found;
+}
+
+function addFound(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  left: CheckpointRow,
+  target: CheckpointRow,
+  found: Captured,
+  moveHeads: boolean,
+): void {
+  deps.catalog.addCheckpoint(
+    {
+      thread: thread.id,
+      seq: deps.catalog.takeSeq(thread.id),
+      parent: left.id,
+      turn: left.turn,
+      kind: "safety",
+      state: "captured",
+      reason: null,
+      label: `found after an interrupted rewind to ${checkpointId(target)}`,
+      anchor: null,
+      context: left.context,
+      messages: left.messages,
+      serializer: left.serializer,
+      manifest: found.manifest,
+      changes: null,
+      activity: noActivity,
+      problems: found.problems,
+      timings: { exposedMs: found.captureMs, overlappedMs: 0, bytes: found.bytes },
+      lessons: JSON.parse(thread.lessons) as number[],
+    },
+    deps.catalog.epoch(),
+    moveHeads,
+  );
+}
