@@ -144,14 +144,17 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
     await recover(deps);
 
     const threads = new Map<string, Thread>();
+    /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
+    const adapterThreads = new Map<string, Thread>();
     const thread: Rewind["thread"] = (name, { serializer } = {}) => {
       if (name === "")
         throw new RewindError("BAD_ARGUMENT", "A thread needs a name.", { hint: "Give any non-empty string." });
       const key = JSON.stringify([name, serializer?.name ?? null]);
-      let found = threads.get(key);
+      let found = (serializer === undefined ? adapterThreads.get(name) : undefined) ?? threads.get(key);
       if (found === undefined) {
         found = new Thread(deps, name, serializer);
         threads.set(key, found);
+        if (serializer !== undefined) adapterThreads.set(name, found);
       }
       return found;
     };

@@ -365,9 +365,13 @@ describe("broken environments", () => {
   for (const { what, fails, breaker } of broken) {
     test(`${what}: fails "${fails}" and nothing else`, async () => {
       const failed: string[] = [];
-      for (const { name, run } of environmentSuite(directory(breaker))) {
-        await run().catch(() => failed.push(name));
-      }
+      const suite = environmentSuite(directory(breaker));
+      const lanes = Array.from({ length: 6 }, async (_, lane) => {
+        for (const { name, run } of suite.filter((_one, index) => index % 6 === lane)) {
+          await run().catch(() => failed.push(name));
+        }
+      });
+      await Promise.all(lanes);
       expect(failed).toEqual([fails]);
     });
   }

@@ -2,9 +2,10 @@
 import { Overwrite } from "@langchain/langgraph";
 import { langchainSerializer } from "./serializer.ts";
 
-/** A compiled agent, as far as its channels go. */
+/** A compiled agent, as far as it is looked into here. */
 export interface AgentLike {
   readonly graph: { readonly channels: Readonly<Record<string, unknown>> };
+  readonly options?: { readonly middleware?: readonly { readonly wrapToolCall?: unknown }[] };
 }
 
 export type ChannelKinds = ReadonlyMap<string, "LastValue" | "BinaryOperatorAggregate" | "DeltaChannel">;
@@ -28,6 +29,10 @@ export function kindsOf(agent: AgentLike): ChannelKinds {
   }
   return kinds;
 }
+
+/** How many of the agent's middlewares wrap its tools. */
+export const toolWrappersOf = (agent: AgentLike): number =>
+  (agent.options?.middleware ?? []).filter((one) => one.wrapToolCall !== undefined).length;
 
 /** The channels of a task's input that belong to the pair. */
 export function ownChannels(state: Readonly<Record<string, unknown>>): Record<string, unknown> {

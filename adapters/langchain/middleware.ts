@@ -1,6 +1,6 @@
 // The middleware: a pair at every model decision, the gate before the reply's tools, the fence around a rewind's siblings.
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
-import { Command, getCurrentTaskInput } from "@langchain/langgraph";
+import { Command, getCurrentTaskInput, isGraphBubbleUp } from "@langchain/langgraph";
 import {
   isRewindError,
   type Rewind,
@@ -11,8 +11,8 @@ import {
   type Thread,
   type Turn,
 } from "agentrewind";
-import { createMiddleware } from "langchain";
-import { type AgentLike, type ChannelKinds, kindsOf, ownChannels } from "./channels.ts";
+import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
+import { type AgentLike, type ChannelKinds, kindsOf, ownChannels, toolWrappersOf } from "./channels.ts";
 import { enterModelCall } from "./entry.ts";
 import { withMarkers } from "./markers.ts";
 import { activityOf, anchorOf, boundariesOf, lastAiIndex } from "./messages.ts";
@@ -45,6 +45,11 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
   const threads = makeThreads(rewind, options.thread);
   const humanMessages = options.humanMessages ?? "keep";
   let kinds: ChannelKinds | undefined;
+  /**
+   * LangChain turns what a tool throws into a result, but lets it end the run as soon as a middleware wraps tools.
+   * An agent that had no such middleware keeps its way.
+   */
+  let wrapsAlone = true;
   const tools = makeTools({
     threads,
     kinds: () => kinds,
@@ -105,6 +110,9 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
         return await handler(request);
+      } catch (error) {
+        if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
+        return failure(name, callId, `${error}\n Please fix your mistakes.`);
       } finally {
         leave();
       }
@@ -115,6 +123,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     /** Learns the kinds of the agent's state channels, so that a rewind restores all of them. Returns the agent. */
     attach<Agent>(agent: Agent): Agent {
       kinds = kindsOf(agent as unknown as AgentLike);
+      wrapsAlone = toolWrappersOf(agent as unknown as AgentLike) <= 1;
       return agent;
     },
   });
@@ -132,6 +141,10 @@ function withState(reply: Reply, messages: readonly BaseMessage[], update: Reado
     },
   });
 }
+
+/** An interrupt, or arguments that do not fit: LangChain has an answer to these. */
+const isLangChains = (error: unknown): boolean =>
+  isGraphBubbleUp(error) || ToolInvocationError.isInstance(error) || MiddlewareError.isInstance(error);
 
 const callsOf = (message: unknown): NonNullable<AIMessage["tool_calls"]> =>
   AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];

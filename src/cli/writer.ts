@@ -24,6 +24,8 @@ export interface Order<T> {
 /** How long a holder that comes or goes is waited for. */
 const busyMs = 5_000;
 const noticeMs = 1_000;
+/** Holders that end before they answer: short ones, other commands, can follow each other. */
+const lossesBorne = 5;
 
 interface Target {
   readonly environment: string;
@@ -36,7 +38,8 @@ interface Target {
 /** @throws NO_THREAD, ENVIRONMENT_BUSY, NOT_AVAILABLE, and what the order throws */
 export async function give<T>(global: Global, order: Order<T>): Promise<T> {
   resolveWorkspace(global.workspace, global.store, global.allowBroad, true);
-  const deadline = Date.now() + busyMs;
+  let deadline = Date.now() + busyMs;
+  let losses = 0;
   let lostAt: number | undefined;
   for (;;) {
     const target = await findTarget(global, order.begins);
@@ -46,8 +49,9 @@ export async function give<T>(global: Global, order: Order<T>): Promise<T> {
         const answer = await ask(target, order);
         if (answer !== undefined) return answer.ok as T;
       } catch (error) {
-        if (!isEnding(error) || Date.now() > deadline) throw error;
+        if (!isEnding(error) || ++losses > lossesBorne) throw error;
         if (isRewindError(error, "CONTROL_FAILED")) lostAt ??= target.epoch;
+        deadline = Date.now() + busyMs;
       }
     }
     if (target !== undefined && target.kind !== "directory") throw foreign(target.kind);

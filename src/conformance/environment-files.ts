@@ -89,6 +89,9 @@ export const fileChecks: readonly EnvironmentCheck[] = [
     async check(environment) {
       await shell(environment, "mkdir d; echo 1 > d/f; ln -s d alias; ln -s d/f direct");
       await environment.writeFile("alias/f", "2");
+      await shell(environment, "ln -s ../d/new d/not-yet");
+      await environment.writeFile("d/not-yet", "3");
+      assert.equal(await shell(environment, "cat d/new; test -L d/not-yet && echo link"), "3link\n");
       assert.equal(Buffer.from(await environment.readFile("direct")).toString(), "2");
       assert.equal(await shell(environment, "cat d/f; test -L alias && test -L direct && echo links"), "2links\n");
       return undefined;

@@ -8,7 +8,7 @@ import { attribute } from "./external.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
 import { attributedLine, type Move, type MoveResult, manifestOf, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
-import { loadContext } from "./serializer.ts";
+import { loadContext, opaqueSerializer } from "./serializer.ts";
 import { rewindMessage } from "./texts.ts";
 import type { Tree } from "./tree.ts";
 import type { Context, RewindRequest, RewindResult, Scope, Serializer } from "./types.ts";
@@ -117,8 +117,10 @@ export class Rewinder {
     };
   }
 
+  /** Bytes of another serializer stay bytes: a person may move a thread whose adapter is not at hand. */
   #context(row: CheckpointRow): Promise<Context> {
-    return loadContext(this.#deps.objects, row.context, this.#serializer);
+    const readable = row.serializer === this.#serializer.name;
+    return loadContext(this.#deps.objects, row.context, readable ? this.#serializer : opaqueSerializer);
   }
 
   /** What a rewind would do. */

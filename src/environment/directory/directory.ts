@@ -1,6 +1,6 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
-import { closeSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { closeSync, mkdirSync, readFileSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { normalize, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
@@ -162,8 +162,9 @@ export function openDirectory(options: DirectoryOptions): Environment {
     },
 
     async exec(command, execOptions = {}) {
-      const cwd = resolve(root, callerPath(execOptions.cwd ?? ""));
+      const folder = callerPath(execOptions.cwd ?? "");
       if (!exists(root)) throw goneError(root);
+      const cwd = resolve(root, toBytes(linkFree(root, folder)).toString("utf8"));
       return execCommand(command, cwd, execOptions);
     },
 
@@ -245,7 +246,7 @@ function probeLacks(root: string): readonly string[] {
 }
 
 /** Where the links of `path` lead, as a path without links. @throws PATH_OUTSIDE when that is not in the workspace */
-function linkFree(root: string, path: RawPath): RawPath {
+function linkFree(root: string, path: RawPath, hops = 0): RawPath {
   const top = realpathSync(root, "buffer");
   let known = path;
   let rest: RawPath = "";
@@ -254,19 +255,42 @@ function linkFree(root: string, path: RawPath): RawPath {
       const real = realpathSync(Buffer.concat([top, Buffer.from("/"), toBytes(known)]), "buffer");
       const inside =
         real.equals(top) || real.subarray(0, top.length + 1).equals(Buffer.concat([top, Buffer.from("/")]));
-      if (!inside) {
-        throw new RewindError("PATH_OUTSIDE", `${display(path)} leads out of the workspace.`, {
-          hint: "Name a file inside the workspace.",
-        });
-      }
+      if (!inside) throw outsideError(path);
       const found = fromBytes(real.subarray(top.length + 1));
       return found === "" ? rest : rest === "" ? found : `${found}/${rest}`;
     } catch (error) {
       if (systemCode(error) !== "ENOENT" || known === "") throw error;
+      const target = linkTarget(Buffer.concat([top, Buffer.from("/"), toBytes(known)]));
+      if (target !== undefined && hops < hopLimit) {
+        // A link to what is not there yet: its own text says where that would be.
+        const start = fromBytes(top);
+        const led = normalize(
+          target.startsWith("/") ? target : `${start}/${linkFree(root, parentOf(known), hops + 1)}/${target}`,
+        );
+        if (!led.startsWith(`${start}/`)) throw outsideError(path);
+        return linkFree(root, led.slice(start.length + 1) + (rest === "" ? "" : `/${rest}`), hops + 1);
+      }
       rest = rest === "" ? baseOf(known) : `${baseOf(known)}/${rest}`;
       known = parentOf(known);
     }
   }
+}
+
+/** As many as the kernel follows. */
+const hopLimit = 40;
+
+function linkTarget(path: Buffer): RawPath | undefined {
+  try {
+    return fromBytes(readlinkSync(path, "buffer"));
+  } catch {
+    return undefined;
+  }
+}
+
+function outsideError(path: RawPath): RewindError {
+  return new RewindError("PATH_OUTSIDE", `${display(path)} leads out of the workspace.`, {
+    hint: "Name a file inside the workspace.",
+  });
 }
 
 const baseOf = (path: RawPath): RawPath => path.slice(path.lastIndexOf("/") + 1);
