@@ -379,7 +379,7 @@ describe("wrong usage and bad input", () => {
     expect(changes).toContain("e\u202etxt.f");
   });
 
-  test("a store of a newer format is refused and left as it is", async () => {
+  test("F-1: a store of a newer format is refused and left as it is", async () => {
     await done("checkpoint");
     const sql = new Database(join(store, "catalog.db"));
     sql.pragma("user_version = 99");
@@ -417,7 +417,7 @@ describe("wrong usage and bad input", () => {
     expect(get("a.txt")).toBe("other");
   });
 
-  test("a store inside the workspace, and the home folder, are refused", async () => {
+  test("F-3: a store inside the workspace is refused, and so is the home folder", async () => {
     await refused(["checkpoint", "--store", join(workspace, "store")], 1, "STORE_INSIDE_WORKSPACE");
     expect(readdirSync(workspace)).toEqual([]);
     const home = join(base, "home");
@@ -643,7 +643,7 @@ describe("beside a holder", () => {
     expect(await json("verify")).toEqual([]);
   });
 
-  test("a dead holder's lock is free at once", async () => {
+  test("F-26: a dead holder's lock is free at once", async () => {
     const holder = await holdChanged();
     await holder.kill();
     expect(await done("rewind", "c0")).toContain("Back at c0");

@@ -5,17 +5,35 @@ import type { Activity, Boundary, ToolAction } from "agentrewind";
 /** Marks messages that this middleware made. */
 export const mark = "agentrewind";
 
-/** Names the boundary behind a message. The type is part of it: a summary takes over the id of the first message that it replaces. */
-export function anchorOf(message: BaseMessage): string {
-  const source = message.additional_kwargs?.lc_source;
-  return `${message.getType()}:${message.id ?? "none"}${typeof source === "string" ? `:${source}` : ""}`;
+/**
+ * Names the boundary behind each message; undefined where nothing names it for good.
+ * The type is part of it: a summary takes over the id of the first message that it replaces. A tool's result is named by its call: a middleware that
+ * clears old results puts messages without ids in their place.
+ */
+export function anchorsOf(messages: readonly BaseMessage[]): (string | undefined)[] {
+  const callers = new Map<string, string>();
+  return messages.map((message) => {
+    if (AIMessage.isInstance(message)) {
+      for (const { id } of message.tool_calls ?? []) {
+        if (id !== undefined && message.id !== undefined) callers.set(id, message.id);
+      }
+    }
+    const caller = ToolMessage.isInstance(message) ? callers.get(message.tool_call_id) : undefined;
+    if (caller !== undefined) return `tool:${caller}/${(message as ToolMessage).tool_call_id}`;
+    if (message.id === undefined) return undefined;
+    const source = message.additional_kwargs?.lc_source;
+    return `${message.getType()}:${message.id}${typeof source === "string" ? `:${source}` : ""}`;
+  });
 }
 
 /** Newest first. */
 export function boundariesOf(messages: readonly BaseMessage[]): Boundary[] {
+  const anchors = anchorsOf(messages);
   return messages
-    .filter((message) => message.id !== undefined)
-    .map((message) => ({ anchor: anchorOf(message), tool: message.getType() === "tool", ...returnedToOf(message) }))
+    .flatMap((message, index): Boundary[] => {
+      const anchor = anchors[index];
+      return anchor === undefined ? [] : [{ anchor, tool: message.getType() === "tool", ...returnedToOf(message) }];
+    })
     .reverse();
 }
 

@@ -15,7 +15,7 @@ import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchai
 import { type AgentLike, type ChannelKinds, kindsOf, ownChannels, toolWrappersOf } from "./channels.ts";
 import { enterModelCall } from "./entry.ts";
 import { withMarkers } from "./markers.ts";
-import { activityOf, anchorOf, boundariesOf, lastAiIndex } from "./messages.ts";
+import { activityOf, anchorsOf, boundariesOf, lastAiIndex } from "./messages.ts";
 import { answered, withOnlyCall } from "./pairing.ts";
 import { messagesUpdate } from "./restore.ts";
 import { makeThreads } from "./threads.ts";
@@ -67,19 +67,20 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const channels = ownChannels(getCurrentTaskInput() as Record<string, unknown>);
       for (;;) {
         const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages });
+        const anchor = anchorsOf(entry.messages).at(-1);
         let turn: Turn | undefined;
         try {
           turn = await thread.beginTurn(
             { messages: [...entry.messages], channels: entry.channels },
             {
-              ...anchored(entry.messages),
+              ...(anchor === undefined ? {} : { anchor }),
               activity: activityOf(sinceHead(thread, entry.messages)),
               epoch: entry.epoch,
               ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
             },
           );
           const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
-          const shown = options.markers === true ? withMarkers(seen, thread) : seen;
+          const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = onlyRewind(await handler({ ...request, messages: [...shown] }), thread);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)) });
           return entry.update === null ? reply : withState(reply, entry.messages, entry.update);
@@ -149,18 +150,10 @@ const isLangChains = (error: unknown): boolean =>
 const callsOf = (message: unknown): NonNullable<AIMessage["tool_calls"]> =>
   AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
 
-function anchored(messages: readonly BaseMessage[]): { anchor?: string } {
-  const last = messages.at(-1);
-  return last?.id === undefined ? {} : { anchor: anchorOf(last) };
-}
-
 /** The messages behind the head's boundary: what was done since. */
 function sinceHead(thread: Thread, messages: readonly BaseMessage[]): readonly BaseMessage[] {
   const anchor = thread.head === null ? null : thread.get(thread.head).anchor;
-  const at =
-    anchor === null
-      ? -1
-      : messages.findLastIndex((message) => message.id !== undefined && anchorOf(message) === anchor);
+  const at = anchor === null ? -1 : anchorsOf(messages).lastIndexOf(anchor);
   return at < 0 ? messages.slice(Math.max(0, lastAiIndex(messages))) : messages.slice(at + 1);
 }
 

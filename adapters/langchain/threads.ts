@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import type { Rewind, Thread } from "agentrewind";
-import { anchorOf, mark } from "./messages.ts";
+import { anchorsOf, mark } from "./messages.ts";
 import { langchainSerializer } from "./serializer.ts";
 
 interface Configurable {
@@ -33,7 +33,7 @@ export function makeThreads(rewind: Rewind, fixed: string | undefined): Threads 
 
   /** @param start LangGraph's checkpoint: before the first reply, it tells a new run with the same messages from a repeated call */
   function runOf(messages: readonly BaseMessage[], start: string | undefined): string {
-    const anchors = messages.filter((message) => message.id !== undefined).map(anchorOf);
+    const anchors = anchorsOf(messages).filter((anchor) => anchor !== undefined);
     const keys = start === undefined || !isBegin(messages) ? anchors : [`start:${start}`];
     const name = keys.map((key) => runs.get(key)).findLast((one) => one !== undefined) ?? `run-${randomHex()}`;
     for (const key of [keys[0], anchors[0], anchors.at(-1)]) if (key !== undefined) remember(key, name);

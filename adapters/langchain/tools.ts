@@ -12,7 +12,7 @@ import {
   rewindTool,
 } from "agentrewind";
 import { type ChannelKinds, ownChannels } from "./channels.ts";
-import { anchorOf, deliveredIn, lastAiIndex } from "./messages.ts";
+import { anchorsOf, deliveredIn, lastAiIndex } from "./messages.ts";
 import { abandonedPart, channelsToRestore, messagesUpdate, newerFromPerson, tellMessage } from "./restore.ts";
 import type { Threads } from "./threads.ts";
 
@@ -59,7 +59,6 @@ export function makeTools(options: ToolOptions) {
       const thread = threadOf(runtime);
       const at = lastAiIndex(runtime.state.messages);
       const before = runtime.state.messages.slice(0, at);
-      const boundary = before.at(-1);
       const target = await thread.context(checkpoint);
       const newer = options.humanMessages === "drop" ? [] : await newerFromPerson(thread, before, target);
       if (newer.length > 0 && options.humanMessages === "refuse") throw crossesPerson(newer.length);
@@ -70,7 +69,7 @@ export function makeTools(options: ToolOptions) {
         lesson,
         by: "agent",
         external: options.external,
-        key: `${boundary === undefined ? "start" : anchorOf(boundary)}/${runtime.state.messages[at]?.id}/${callId}`,
+        key: `${anchorsOf(before).at(-1) ?? "start"}/${runtime.state.messages[at]?.id}/${callId}`,
         current,
         carried: newer.length,
         delivered: deliveredIn(abandonedPart(before, target)),
