@@ -5,8 +5,8 @@ const shared = { testTimeout: 120_000, hookTimeout: 120_000, pool: "forks" as co
 const unit = ["test/unit/**/*.test.ts", "test/model-server.test.ts", "test/boundaries.test.ts"];
 
 export default defineConfig({
-  resolve: { conditions: ["source"] },
-  ssr: { resolve: { conditions: ["source"] } },
+  resolve: { conditions: ["agentrewind-source"] },
+  ssr: { resolve: { conditions: ["agentrewind-source"] } },
   test: {
     projects: [
       { extends: true, test: { name: "unit", include: unit, ...shared } },

@@ -1,4 +1,5 @@
 // The directory environment passes the exported suite, and each deliberately broken one fails exactly the test that is about it.
+
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Environment, ExecOptions, Manifest, RestoreOptions } from "agentrewind";
@@ -7,6 +8,7 @@ import { type EnvironmentInitializer, environmentSuite } from "agentrewind/confo
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDirectory } from "../src/environment/directory/directory.ts";
 import { openStore, type Store } from "../src/store/store.ts";
+import { lacking } from "./capabilities.ts";
 import { makePlace, type Place } from "./helpers/workspace.ts";
 
 interface Made {
@@ -61,6 +63,10 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
 }
 
 describe.each(["native", "portable"] as const)("the directory environment, %s", (path) => {
+  if (path === "native" && lacking("native")) {
+    test.skip("the native path needs the addon");
+    return;
+  }
   beforeAll(() => {
     if (path === "portable") process.env.AGENTREWIND_NATIVE = "off";
   });

@@ -1,10 +1,12 @@
 // SIGKILL at every step of checkpoint, rewind, undo and recovery; at random moments; a full disk; two writers at once.
+
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Rewind } from "agentrewind";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../src/faults.ts";
+import { lacking } from "./capabilities.ts";
 import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { runSteps, type Step, startSteps } from "./helpers/steps.ts";
@@ -302,19 +304,7 @@ describe("a full disk", () => {
     }
     return file;
   };
-  const canMount = ((): boolean => {
-    if (!isRoot) return false;
-    const probe = fs.mkdtempSync("/tmp/agentrewind-mount-");
-    try {
-      execFileSync("mount", ["-t", "tmpfs", "tmpfs", probe], { stdio: "ignore" });
-      execFileSync("umount", [probe]);
-      return true;
-    } catch {
-      return false;
-    } finally {
-      fs.rmdirSync(probe);
-    }
-  })();
+  const canMount = !lacking("tmpfs");
   const when = test.skipIf(!canMount);
   const title = canMount ? "" : " (needs root and mount)";
 

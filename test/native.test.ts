@@ -1,4 +1,5 @@
 // The native addon: every call, in ordinary and hostile trees.
+
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { createRequire } from "node:module";
@@ -7,11 +8,12 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { decodeEntries, loadNative, type Native, type NativeEntry, renameFlags } from "../src/native.ts";
+import { lacking } from "./capabilities.ts";
 
 const { O_DIRECTORY, O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NONBLOCK, S_IFIFO, S_IFCHR, S_IFMT, S_IFSOCK } =
   fs.constants;
 const O_PATH = 0o10000000;
-const isRoot = process.getuid?.() === 0;
+const isRoot = !lacking("root");
 const empty = Buffer.alloc(0);
 const b = (text: string) => Buffer.from(text);
 const addonFile = join(import.meta.dirname, "..", "native", "build", "Release", "agentrewind.node");
@@ -32,7 +34,7 @@ function codeOf(call: () => unknown): string | undefined {
   return undefined;
 }
 
-describe.skipIf(process.platform !== "linux")("native addon", () => {
+describe.skipIf(lacking("native"))("native addon", () => {
   let native: Native;
   let base: string;
   let directory: string;

@@ -62,13 +62,19 @@ function change(root: Buffer, random: Random, portable: boolean): string {
   const place = (): Buffer => join2(pick(tree.folders) as Buffer, pick(names) as Buffer);
   const content = (): Buffer =>
     Buffer.alloc(random() < 0.04 ? 200_000 + number(400_000) : number(300), `${number(8)}-${number(3)}`);
+  /** Never a FIFO, which would wait for its other end. */
+  const file = (): Buffer => {
+    const found = pick(tree.files);
+    if (found === undefined) throw Object.assign(new Error("no file yet"), { code: "ENOFILE" });
+    return found;
+  };
   const clear = (path: Buffer): void => fs.rmSync(path, { recursive: true, force: true });
   const operations: Record<string, () => void> = {
     create: () => fs.writeFileSync(place(), content(), { flag: "wx" }),
-    write: () => fs.writeFileSync(pick(tree.files) ?? place(), content()),
-    append: () => fs.appendFileSync(pick(tree.files) ?? place(), content()),
-    truncate: () => fs.truncateSync(pick(tree.files) ?? place(), number(100)),
-    grow: () => fs.truncateSync(pick(tree.files) ?? place(), 300_000 + number(600_000)),
+    write: () => fs.writeFileSync(file(), content()),
+    append: () => fs.appendFileSync(file(), content()),
+    truncate: () => fs.truncateSync(file(), number(100)),
+    grow: () => fs.truncateSync(file(), 300_000 + number(600_000)),
     rename: () => fs.renameSync(pick(tree.all) ?? place(), place()),
     mkdir: () => fs.mkdirSync(place()),
     mkdirs: () => fs.mkdirSync(join2(place(), pick(names) as Buffer), { recursive: true }),
@@ -91,9 +97,9 @@ function change(root: Buffer, random: Random, portable: boolean): string {
       fs.utimesSync(path, mtimeMs / 1000, mtimeMs / 1000);
     },
     symlink: () => fs.symlinkSync(pick([pick(names), Buffer.from("../.."), Buffer.from("/"), root]) as Buffer, place()),
-    link: () => fs.linkSync(pick(tree.files) ?? place(), place()),
+    link: () => fs.linkSync(file(), place()),
     linkAny: () => fs.linkSync(pick(tree.all) ?? place(), place()),
-    copy: () => fs.copyFileSync(pick(tree.files) ?? place(), place(), fs.constants.COPYFILE_EXCL),
+    copy: () => fs.copyFileSync(file(), place(), fs.constants.COPYFILE_EXCL),
     chown: () => fs.lchownSync(pick(tree.all) ?? root, number(3), number(3)),
     toFile: () => {
       const path = pick(tree.all) ?? place();

@@ -1,6 +1,6 @@
 // Checks of `capture`, `diff` and `verify`.
 import assert from "node:assert/strict";
-import type { EnvironmentCheck } from "./environment.ts";
+import type { EnvironmentCheck } from "./environment-check.ts";
 import { captured, look, noChanges, refusal, shell } from "./environment-tools.ts";
 
 const unknown = { files: "0".repeat(64), processes: null };

@@ -1,7 +1,7 @@
 // Checks of `exec`.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EnvironmentCheck } from "./environment.ts";
+import type { EnvironmentCheck } from "./environment-check.ts";
 import { refusal, shell } from "./environment-tools.ts";
 
 export const commandChecks: readonly EnvironmentCheck[] = [

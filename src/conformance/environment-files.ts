@@ -1,7 +1,7 @@
 // Checks of `readFile`, `writeFile`, `list` and `path`.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import type { EnvironmentCheck } from "./environment.ts";
+import type { EnvironmentCheck } from "./environment-check.ts";
 import { refusal, shell } from "./environment-tools.ts";
 
 const bytes = Uint8Array.from({ length: 1000 }, (_, i) => (i * 7) & 0xff);

@@ -1,6 +1,6 @@
 // Checks of `restore`.
 import assert from "node:assert/strict";
-import type { EnvironmentCheck } from "./environment.ts";
+import type { EnvironmentCheck } from "./environment-check.ts";
 import { captured, lacks, look, noChanges, refusal, roundTrip, shell } from "./environment-tools.ts";
 
 const trip = (name: string, before: string, after: string, needs: string): EnvironmentCheck => ({

@@ -43,7 +43,7 @@ const agent = new URL("./crash-agent.ts", import.meta.url).pathname;
 
 async function runAgent(given: { input?: string; fault?: string; durability?: string; killIn?: string }) {
   const args = [base, server.baseUrl, given.input ?? "", given.durability ?? "sync", given.killIn ?? ""];
-  const child = spawn(process.execPath, ["--conditions=source", "--import", "tsx", agent, ...args], {
+  const child = spawn(process.execPath, ["--conditions=agentrewind-source", "--import", "tsx", agent, ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, AGENTREWIND_FAULT: given.fault ?? "" },
   });

@@ -111,7 +111,7 @@ export function planRestore(input: PlanInput): Plan {
 function relink(input: PlanInput, placements: readonly Placement[], links: Map<RawPath, RawPath>): void {
   const groupOf = new Map<RawPath, readonly RawPath[]>();
   for (const members of input.groups.values()) for (const member of members) groupOf.set(member, members);
-  for (const { path, entry } of placements) {
+  for (const { path } of placements) {
     for (const member of groupOf.get(path) ?? []) {
       if (member === path || links.has(member) || input.kept(member)) continue;
       const wanted = findEntry(input.objects, input.target, member);
