@@ -13,7 +13,6 @@ import { runSteps, type Step, startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
 const kills = Number(process.env.AGENTREWIND_KILLS ?? 40);
-const isRoot = process.getuid?.() === 0;
 
 let built: Built;
 beforeAll(() => {

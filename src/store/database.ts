@@ -26,9 +26,22 @@ export function openDatabase(path: string): Sql {
     for (const suffix of ["", "-wal", "-shm"]) if (existsSync(path + suffix)) chmodSync(path + suffix, 0o600);
   } catch (error) {
     sql.close();
-    throw asDiskFull(error, path);
+    throw asDamaged(asDiskFull(error, path), path);
   }
   return sql;
+}
+
+function asDamaged(error: unknown, path: string): unknown {
+  const code = String((error as { code?: unknown } | null)?.code);
+  if (!/^SQLITE_(NOTADB|CORRUPT)/.test(code)) return error;
+  return new RewindError(
+    "STORE_CORRUPT",
+    `${path} is damaged, or no catalog of AgentRewind: ${(error as Error).message}.`,
+    {
+      hint: "Restore it from a backup, or point --store (or `store`) at another folder.",
+      cause: error,
+    },
+  );
 }
 
 function migrate(sql: Sql, path: string): void {

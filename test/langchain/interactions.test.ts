@@ -339,15 +339,15 @@ describe("where the agent stands", () => {
     scene = await openScene(short());
     const agent = makeAgent(scene) as unknown as { graph: never };
     const parent = new StateGraph(MessagesAnnotation)
-      .addNode("helper", agent.graph)
-      .addEdge(START, "helper")
+      .addNode("coder", agent.graph)
+      .addEdge(START, "coder")
       .compile({ checkpointer: new MemorySaver() });
     const state = await run(parent, { messages: [new HumanMessage("go")] }, onThread("p"));
     expect(lastText(state)).toBe("end");
     expect(texts(state).join("\n")).not.toContain("wrote b.txt");
-    expect(scene.rewind.threads()).toEqual(["p/helper"]);
+    expect(scene.rewind.threads()).toEqual(["p/coder"]);
     expect(lastText(await run(parent, { messages: [new HumanMessage("more")] }, onThread("p")))).toBe("end");
-    expect(scene.rewind.threads()).toEqual(["p/helper"]);
+    expect(scene.rewind.threads()).toEqual(["p/coder"]);
   });
 
   test("called by a tool of another agent: each call has a thread of its own", async () => {

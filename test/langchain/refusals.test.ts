@@ -1,6 +1,5 @@
 // What the model may ask for, and what it is told when it may not; nothing changes then, and the loop goes on.
-import { chmodSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { tool } from "@langchain/core/tools";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -165,8 +164,7 @@ describe("the environment fails", () => {
   const shell = () =>
     tool(
       ({ what }: { what: string }) => {
-        if (what === "remove all") rmSync(scene.workspace, { recursive: true });
-        else chmodSync(join(scene.workspace), 0o700);
+        rmSync(scene.workspace, { recursive: true });
         return `did ${what}`;
       },
       { name: "shell", description: "s", schema: z.object({ what: z.string() }) },

@@ -18,6 +18,8 @@ test("F-14: plain names are shown as they are, others quoted, and both forms lea
     [raw("\x1b[31mred"), '"\\x1b[31mred"'],
     [raw("é\n"), '"é\\n"'],
     [raw("é", [0xff]), '"\\xc3\\xa9\\xff"'],
+    [raw("\u009b31m"), '"\\xc2\\x9b31m"'],
+    [raw("txt.\u202eexe"), '"txt.\\xe2\\x80\\xaeexe"'],
     [raw('"quoted"'), '"\\"quoted\\""'],
     [raw("\\xff"), '"\\\\xff"'],
   ];

@@ -25,22 +25,30 @@ function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** Control characters of both ranges, marks that turn the direction of writing, and what the quoted form itself uses. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+const unsafe = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"\\]/;
+const unsafeAll = new RegExp(unsafe, "g");
+
 /** The form that people and programs see; `fromDisplay` brings the bytes back. */
 export function display(path: RawPath): string {
   const text = decode(toBytes(path));
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-  if (text !== undefined && !/[\x00-\x1f\x7f"\\]/.test(text)) return text;
-  const quoted = (text ?? path).replace(
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: as above
-    text === undefined ? /[\x00-\x1f\x7f-\xff"\\]/g : /[\x00-\x1f\x7f"\\]/g,
-    (char) => {
-      if (char === "\n") return "\\n";
-      if (char === "\t") return "\\t";
-      if (char === '"' || char === "\\") return `\\${char}`;
-      return `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`;
-    },
-  );
-  return `"${quoted}"`;
+  if (text !== undefined && !unsafe.test(text)) return text;
+  if (text === undefined) return `"${path.replace(/[^\x20-\x7e]|["\\]/g, escapeByte)}"`;
+  return `"${text.replace(unsafeAll, escapeChar)}"`;
+}
+
+/** Of a name that is not UTF-8: each character is a byte. */
+const escapeByte = (byte: string): string =>
+  byte >= "\x80" ? `\\x${byte.charCodeAt(0).toString(16)}` : escapeChar(byte);
+
+function escapeChar(char: string): string {
+  if (char === "\n") return "\\n";
+  if (char === "\t") return "\\t";
+  if (char === '"' || char === "\\") return `\\${char}`;
+  const code = char.charCodeAt(0);
+  const bytes = code < 0x80 ? [code] : Buffer.from(char, "utf8");
+  return [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
 export function fromDisplay(shown: string): RawPath {
