@@ -56,9 +56,11 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     for (const stat of posix.readDirectory(path)) {
       const at = join(path, stat.name);
       if (options.skip(at)) continue;
-      const entry = await scanEntry(at, stat, known.get(stat.name));
+      const scanned = scanEntry(at, stat, known.get(stat.name));
+      const entry = scanned instanceof Promise ? await scanned : scanned;
       if (entry !== undefined) found.push(entry);
-      await breathe();
+      const pause = breathe();
+      if (pause !== undefined) await pause;
     }
     const same = previous?.entries.length === found.length && found.every((entry, i) => entry === previous.entries[i]);
     if (previous !== undefined && previous !== null && same) return previous;
@@ -69,11 +71,12 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     return { entries: found, hash };
   }
 
-  async function scanEntry(
+  /** Asynchronous only for a directory or what must be read: most entries of most scans are neither. */
+  function scanEntry(
     path: RawPath,
     stat: NamedStat,
     known: ScannedEntry | undefined,
-  ): Promise<ScannedEntry | undefined> {
+  ): ScannedEntry | undefined | Promise<ScannedEntry | undefined> {
     entries++;
     const same = known !== undefined && isUnchanged(known, stat) ? known : undefined;
     if (stat.type === entryType.directory) return scanFolder(path, stat, known, same);
@@ -91,6 +94,14 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
       bytes += same.size;
       return same;
     }
+    return readOrExplain(path, stat, known);
+  }
+
+  async function readOrExplain(
+    path: RawPath,
+    stat: NamedStat,
+    known: ScannedEntry | undefined,
+  ): Promise<ScannedEntry | undefined> {
     try {
       return await readEntry(path, stat, 1);
     } catch (error) {
