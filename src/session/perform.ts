@@ -39,19 +39,14 @@ export interface MoveResult {
 }
 
 /** What the intent holds: enough to finish after a kill. */
-export interface Payload {
+export interface Payload
+  extends Pick<
+    Move,
+    "kind" | "by" | "scope" | "key" | "lesson" | "undoes" | "delivered" | "deliveredTexts" | "carried"
+  > {
   readonly target: number;
   readonly left: number;
   readonly headBefore: number | null;
-  readonly kind: Move["kind"];
-  readonly by: Move["by"];
-  readonly scope: Scope;
-  readonly key: string | null;
-  readonly lesson: string | null;
-  readonly undoes: number | null;
-  readonly delivered: boolean;
-  readonly deliveredTexts: readonly string[];
-  readonly carried: number;
   readonly keep: readonly string[];
   readonly external: readonly string[];
   readonly conflicts: readonly string[];

@@ -4,7 +4,8 @@ import { promisify } from "node:util";
 import { type Catalog, openCatalog } from "./catalog.ts";
 import { openDatabase, type Sql } from "./database.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
-import { dropLostObjects, type Objects, openObjects } from "./objects.ts";
+import { type Objects, openObjects } from "./objects.ts";
+import { dropLostObjects } from "./packs.ts";
 
 const syncData = promisify(fdatasync);
 

@@ -1,0 +1,139 @@
+// Packs: files of object bytes laid end to end, and what of them survives (F-5, F-21, F-25).
+import { createHash, randomBytes } from "node:crypto";
+import { closeSync, fsync, fsyncSync, openSync, readFileSync, readSync, writeSync, writevSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Sql } from "./database.ts";
+
+/** A 32-byte SHA-256. */
+export type Hash = Buffer;
+
+const magic = Buffer.from("ARWPACK1");
+const packLimit = 256 << 20;
+
+export function hashOf(bytes: Uint8Array): Hash {
+  return createHash("sha256").update(bytes).digest();
+}
+
+/** Identifies this run of the machine; unsynced bytes of another one may be gone. */
+export function bootId(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return "unknown";
+  }
+}
+
+export interface Place {
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface PackRow {
+  readonly id: number;
+  readonly name: string;
+  readonly length: number;
+  readonly synced: number;
+}
+
+export interface PackWriter {
+  readonly id: number;
+  /** Writes behind the last byte and returns where; a failure leaves the pack as it was. */
+  append(parts: readonly Uint8Array[], size: number): number;
+  close(): void;
+}
+
+export function openPackWriter(sql: Sql, folder: string, environment: string): PackWriter {
+  const row = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC LIMIT 1")
+    .get(environment, packLimit) as PackRow | undefined;
+  const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
+  const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
+  let end = row?.length ?? magic.length;
+  let id = row?.id;
+  if (id === undefined) {
+    writeAll(fd, magic, 0);
+    const added = sql
+      .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
+      .run(name, environment, magic.length, bootId());
+    id = Number(added.lastInsertRowid);
+  }
+  return {
+    id,
+    append(parts, size) {
+      const offset = end;
+      writeParts(fd, parts, size, offset);
+      end += size;
+      return offset;
+    },
+    close: () => closeSync(fd),
+  };
+}
+
+export function readAt(fd: number, at: Place): Buffer | undefined {
+  const bytes = Buffer.allocUnsafe(at.length);
+  for (let done = 0; done < bytes.length; ) {
+    const n = readSync(fd, bytes, done, bytes.length - done, at.offset + done);
+    if (n === 0) return undefined;
+    done += n;
+  }
+  return bytes;
+}
+
+export const fsyncFile = promisify(fsync);
+
+export function syncFolder(folder: string): void {
+  const fd = openSync(folder, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function writeAll(fd: number, bytes: Uint8Array, position: number): void {
+  let done = 0;
+  while (done < bytes.length) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
+}
+
+function writeParts(fd: number, parts: readonly Uint8Array[], size: number, position: number): void {
+  const written = writevSync(fd, parts as Uint8Array[], position);
+  if (written < size) writeAll(fd, Buffer.concat(parts, size).subarray(written), position + written);
+}
+
+/** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */
+export function dropLostObjects(sql: Sql, folder: string): number {
+  const boot = bootId();
+  const packs = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE synced < length AND boot <> ?")
+    .all(boot) as PackRow[];
+  let lost = 0;
+  for (const row of packs) {
+    const rows = sql
+      .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
+      .all(row.id, row.synced) as (Place & { hash: Buffer })[];
+    const gone = rows.filter((at) => !isWhole(join(folder, row.name), at));
+    sql
+      .transaction(() => {
+        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);
+        sql.prepare("UPDATE pack SET boot = ? WHERE id = ?").run(boot, row.id);
+      })
+      .immediate();
+    lost += gone.length;
+  }
+  return lost;
+}
+
+function isWhole(path: string, at: Place & { hash: Buffer }): boolean {
+  try {
+    const fd = openSync(path, "r");
+    try {
+      const bytes = readAt(fd, at);
+      return bytes !== undefined && hashOf(bytes).equals(at.hash);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
+  }
+}
