@@ -116,7 +116,7 @@ export interface RewindRequest {
    * Default: "pending" for a thread that an adapter drives.
    */
   readonly delivery?: "returned" | "pending";
-  /** Plan only: nothing is changed and nothing is stored. */
+  /** Plan only: neither the workspace nor the conversation nor the tree of checkpoints changes. */
   readonly dryRun?: boolean;
 }
 

@@ -25,10 +25,9 @@ function decode(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Control characters of both ranges, marks that turn the direction of writing, and what the quoted form itself uses. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
-const unsafe = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"\\]/;
-const unsafeAll = new RegExp(unsafe, "g");
+/** Control and format characters (escape sequences, turned direction, hidden text) but joiners, line separators, and what the quoted form itself uses. */
+const unsafe = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029"\\]/u;
+const unsafeAll = new RegExp(unsafe, "gu");
 
 /** The form that people and programs see; `fromDisplay` brings the bytes back. */
 export function display(path: RawPath): string {
@@ -46,9 +45,7 @@ function escapeChar(char: string): string {
   if (char === "\n") return "\\n";
   if (char === "\t") return "\\t";
   if (char === '"' || char === "\\") return `\\${char}`;
-  const code = char.charCodeAt(0);
-  const bytes = code < 0x80 ? [code] : Buffer.from(char, "utf8");
-  return [...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  return [...Buffer.from(char, "utf8")].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
 }
 
 export function fromDisplay(shown: string): RawPath {
