@@ -15,7 +15,8 @@ const bin = (name) => join(root, "node_modules", ".bin", name);
 const output = join(report, "vitest.json");
 
 const environment = { ...process.env };
-if (long) Object.assign(environment, { AGENTREWIND_HISTORIES: "1000", AGENTREWIND_KILLS: "2000" });
+if (long)
+  Object.assign(environment, { AGENTREWIND_HISTORIES: "1000", AGENTREWIND_KILLS: "2000", AGENTREWIND_LONG: "1" });
 
 const checks = [
   ["types", bin("tsc"), ["-p", "."]],

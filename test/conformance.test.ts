@@ -371,7 +371,9 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
 const together =
   (breakers: readonly Breaker[]): Breaker =>
   (inner, place) =>
-    breakers.reduce<Environment>((environment, breaker) => ({ ...environment, ...breaker(environment, place) }), inner);
+    breakers.reduce((environment, breaker) => Object.assign(environment, breaker({ ...environment }, place)), {
+      ...inner,
+    });
 
 describe("broken environments", () => {
   for (const { what, fails, breaker } of broken) {
