@@ -83,8 +83,13 @@ function exec(command: string | string[], options: ExecOptions, request: Incomin
   const child = spawn(file, args, { cwd: locate(options.cwd ?? ""), env, detached: true });
   const output = { stdout: "", stderr: "" };
   const state = { timedOut: false, truncated: false };
-  const kill = (): void =>
-    void (child.pid !== undefined && child.exitCode === null && process.kill(-child.pid, "SIGKILL"));
+  const kill = (): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // It has ended already.
+    }
+  };
   const keep = (stream: "stdout" | "stderr", text: string): void => {
     output[stream] = (output[stream] + text).slice(0, options.maxBytes ?? 1e7);
     state.truncated ||= output[stream].length === options.maxBytes;
@@ -163,14 +168,12 @@ const calls: Record<string, (argument: any, request: IncomingMessage) => unknown
     fs.writeFileSync(locate(path), data, "base64");
   },
   list: (path) =>
-    fs
-      .readdirSync(locate(path), { withFileTypes: true })
-      .map(
-        (one): DirectoryEntry => ({
-          name: one.name,
-          type: one.isFile() ? "file" : one.isDirectory() ? "directory" : one.isSymbolicLink() ? "symlink" : "other",
-        }),
-      ),
+    fs.readdirSync(locate(path), { withFileTypes: true }).map(
+      (one): DirectoryEntry => ({
+        name: one.name,
+        type: one.isFile() ? "file" : one.isDirectory() ? "directory" : one.isSymbolicLink() ? "symlink" : "other",
+      }),
+    ),
 };
 
 const server = createServer(async (request, response) => {
