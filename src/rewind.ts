@@ -1,4 +1,5 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
@@ -16,7 +17,7 @@ import { serveControl } from "./store/control.ts";
 import { defaultStorePath } from "./store/layout.ts";
 import { takeLock } from "./store/lock.ts";
 import { openStore, type Store } from "./store/store.ts";
-import { findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
+import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 export interface OpenOptions {
@@ -100,6 +101,11 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
 
 async function openIn(store: Store, workspace: string, chosen: z.infer<typeof optionsSchema>): Promise<Rewind> {
   const kind = typeof chosen.environment === "object" ? chosen.environment.kind : "directory";
+  if (!existsSync(workspace) && findEnvironment(store.sql, workspace, kind) === undefined) {
+    throw new RewindError("WORKSPACE_GONE", `There is no directory ${workspace}, and nothing is recorded of it.`, {
+      hint: "Check the name, or create the directory.",
+    });
+  }
   const known = findOrMakeWorkspace(store.sql, workspace);
   const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
   const lock = takeLock(store.layout.locks, id);

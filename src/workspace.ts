@@ -1,6 +1,6 @@
 // Which directories may be a workspace, and where its store may lie.
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { dirname, join, resolve, sep } from "node:path";
 import { RewindError } from "./errors.ts";
 
@@ -13,6 +13,17 @@ function realPath(path: string): string {
   if (existsSync(absolute)) return realpathSync(absolute);
   const parent = dirname(absolute);
   return parent === absolute ? absolute : join(realPath(parent), absolute.slice(parent.length).replace(/^\//, ""));
+}
+
+/** What HOME says and what the system knows: either may be missing, or wrong. */
+function homes(): string[] {
+  const known = [homedir()];
+  try {
+    known.push(userInfo().homedir);
+  } catch {
+    // A user without an entry has no home but HOME.
+  }
+  return known.filter((path) => path !== "").map(realPath);
 }
 
 /**
@@ -38,8 +49,8 @@ export function resolveWorkspace(workspace: string, store: string, allowBroad: b
       hint: "Choose a workspace outside of the store.",
     });
   }
-  const home = realPath(homedir());
-  if (!allowBroad && isInside(home, path)) {
+  const home = homes().find((one) => isInside(one, path));
+  if (!allowBroad && home !== undefined) {
     const what =
       path === sep ? "the whole file system" : path === home ? "your home folder" : "a folder that holds your home";
     throw new RewindError("WORKSPACE_TOO_BROAD", `${path} is ${what}; every rewind would take back everything in it.`, {

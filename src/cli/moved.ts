@@ -41,12 +41,13 @@ const halves: Record<Scope, string> = {
   context: "conversation only",
 };
 
-function headline({ checkpoint, timings }: Moved, { kind, scope, dryRun }: MovedAs, paint: Paint): string {
+function headline({ checkpoint, timings, notRestored }: Moved, { kind, scope, dryRun }: MovedAs, paint: Paint): string {
   const label = checkpoint.label === null ? "" : `, "${oneLine(checkpoint.label)}"`;
   const target = `${paint("bold", checkpoint.id)} (turn ${checkpoint.turn}${label}) of thread ${oneLine(checkpoint.thread)}`;
   if (dryRun) return `Would go back to ${target}: ${halves[scope]}.`;
   const did = kind === "undo" ? "Undone: at" : "Back at";
-  return `${did} ${target}: ${halves[scope]}, in ${milliseconds(timings.exposedMs)}.`;
+  const partly = notRestored.length > 0 ? ", but not all files could be restored" : "";
+  return `${did} ${target}: ${halves[scope]}${partly}, in ${milliseconds(timings.exposedMs)}.`;
 }
 
 function fileLines(moved: Moved, { dryRun }: MovedAs, paint: Paint): string[] {
@@ -55,7 +56,7 @@ function fileLines(moved: Moved, { dryRun }: MovedAs, paint: Paint): string[] {
   const count = countChanges(moved.restored);
   return [
     ...(count === 0
-      ? [dryRun ? "Files: none differ." : "Files: none differed."]
+      ? [moved.notRestored.length > 0 ? "Restored: nothing." : dryRun ? "Files: none differ." : "Files: none differed."]
       : [
           paint("bold", `${dryRun ? "Would restore" : "Restored"} ${plural(count, "path")}:`),
           ...changeLines(moved.restored, paint),

@@ -125,7 +125,13 @@ export class Recorder {
     }
     const batch = this.#deps.objects.batch();
     const wanted = context ?? { messages: [] };
-    const name = await storeContext(batch, wanted, this.#serializer);
+    let name: string;
+    try {
+      name = await storeContext(batch, wanted, this.#serializer);
+    } catch (error) {
+      batch.discard();
+      throw error;
+    }
     return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes: batch.commit() };
   }
 

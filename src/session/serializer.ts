@@ -9,17 +9,22 @@ import type { Context, Serializer } from "./types.ts";
 export const jsonSerializer: Serializer = {
   name: "json@1",
   encode(item) {
-    const text = JSON.stringify(item);
-    if (text === undefined) {
-      throw new RewindError(
-        "BAD_ARGUMENT",
-        "A context holds something that is not JSON (undefined, a function or a symbol).",
-        {
-          hint: "Give plain values, or a serializer of your own.",
-        },
-      );
+    let text: string | undefined;
+    let cause: unknown;
+    try {
+      text = JSON.stringify(item);
+    } catch (error) {
+      cause = error;
     }
-    return Buffer.from(text);
+    if (text !== undefined) return Buffer.from(text);
+    throw new RewindError(
+      "BAD_ARGUMENT",
+      "A context holds something that is not JSON (undefined, a function, a bigint, a circle).",
+      {
+        hint: "Give plain values, or a serializer of your own.",
+        cause,
+      },
+    );
   },
   decode: (bytes) => JSON.parse(Buffer.from(bytes).toString("utf8")),
 };
@@ -37,6 +42,11 @@ export const opaqueSerializer: Serializer = {
 
 /** Puts the context into the batch; returns its name. A long one is stored in slices, so that a stream beside it goes on. */
 export async function storeContext(batch: Batch, context: Context, serializer: Serializer): Promise<string> {
+  if (!Array.isArray(context?.messages)) {
+    throw new RewindError("BAD_ARGUMENT", "A context needs `messages`, an array.", {
+      hint: 'For example { messages: [{ role: "user", content: "…" }] }.',
+    });
+  }
   const breathe = makeBreather();
   const messages: Hash[] = [];
   for (const message of context.messages) {

@@ -157,7 +157,8 @@ export function messageForConversation(
 function fileLines(parts: RewindMessageParts): string[] {
   const lines: string[] = [];
   const paths = changedPaths(parts.restored);
-  lines.push(paths.length === 0 ? "Files: none differed." : `Files restored: ${describePaths(paths)}.`);
+  const none = parts.notRestored.length === 0 ? "Files: none differed." : "Files restored: none.";
+  lines.push(paths.length === 0 ? none : `Files restored: ${describePaths(paths)}.`);
   if (parts.notRestored.length > 0) {
     const shown = parts.notRestored.slice(0, pathsShown).map((one) => `${one.path} (${one.reason})`);
     const rest = parts.notRestored.length - shown.length;

@@ -15,6 +15,7 @@ import {
   type Place,
   readAt,
   syncFolder,
+  trimPacks,
 } from "./packs.ts";
 
 export { type Hash, hashOf };
@@ -23,8 +24,10 @@ export { type Hash, hashOf };
 export interface Batch {
   /** Stores the bytes unless the store has them; they must not change before `commit`. @throws DISK_FULL */
   put(bytes: Uint8Array): Hash;
-  /** Makes everything that was put visible (F-6). Returns the bytes written. */
+  /** Makes everything that was put visible (F-6). Returns the bytes written. @throws DISK_FULL */
   commit(): number;
+  /** Gives up what was put and not committed. A batch that failed has done so. */
+  discard(): void;
 }
 
 export interface ObjectReader {
@@ -55,6 +58,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const insert = sql.prepare("INSERT OR IGNORE INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)");
   const unsynced = sql.prepare("SELECT id, name, length, synced FROM pack WHERE synced < length");
   const setSynced = sql.prepare("UPDATE pack SET synced = max(synced, ?) WHERE id = ?");
+  if (environment !== null) trimPacks(sql, folder, environment);
   const readers = new Map<number, number>();
   const remembered = new Set<string>();
   let writer: PackWriter | undefined;
@@ -145,9 +149,14 @@ function openBatch(
   let bufferedBytes = 0;
   let written = 0;
 
+  const user = {};
+  let wrote = false;
+
   function flush(): void {
     if (buffered.length === 0) return;
+    wrote = true;
     let offset = open().append(
+      user,
       buffered.map((one) => one.bytes),
       bufferedBytes,
     );
@@ -158,6 +167,21 @@ function openBatch(
     written += bufferedBytes;
     buffered = [];
     bufferedBytes = 0;
+  }
+
+  function leave(): void {
+    seen.clear();
+    rows = [];
+    buffered = [];
+    bufferedBytes = 0;
+    written = 0;
+    if (wrote) open().leave(user);
+    wrote = false;
+  }
+
+  function failed(error: unknown): unknown {
+    leave();
+    return asDiskFull(error, "the store");
   }
 
   return {
@@ -171,7 +195,7 @@ function openBatch(
         bufferedBytes += bytes.length;
         if (bufferedBytes >= bufferLimit) flush();
       } catch (error) {
-        throw asDiskFull(error, "the store");
+        throw failed(error);
       }
       return hash;
     },
@@ -182,23 +206,25 @@ function openBatch(
         fault("objects.written");
         for (let from = 0; from < rows.length; from += rowsPerCommit) {
           const slice = rows.slice(from, from + rowsPerCommit);
+          const last = slice.at(-1) as Place;
           sql
             .transaction(() => {
               const { id } = open();
               for (const row of slice) insert.run(row.hash, id, row.offset, row.length);
-              const last = slice.at(-1) as Place;
               grow.run(last.offset + last.length, bootId(), id);
             })
             .immediate();
+          open().committed(last.offset + last.length);
         }
       } catch (error) {
-        throw asDiskFull(error, "the store");
+        throw failed(error);
       }
       fault("objects.committed");
-      rows = [];
       const bytes = written;
-      written = 0;
+      leave();
       return bytes;
     },
+
+    discard: leave,
   };
 }

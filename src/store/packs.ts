@@ -1,6 +1,18 @@
 // Packs: files of object bytes laid end to end, and what of them survives (F-5, F-21, F-25).
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, fsync, fsyncSync, openSync, readFileSync, readSync, writeSync, writevSync } from "node:fs";
+import {
+  closeSync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeSync,
+  writevSync,
+} from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Sql } from "./database.ts";
@@ -36,10 +48,17 @@ export interface PackRow {
   readonly synced: number;
 }
 
+/** A batch that has written and not yet committed. */
+export type PackUser = object;
+
 export interface PackWriter {
   readonly id: number;
-  /** Writes behind the last byte and returns where; a failure leaves the pack as it was. */
-  append(parts: readonly Uint8Array[], size: number): number;
+  /** Writes behind the last byte and returns where. */
+  append(user: PackUser, parts: readonly Uint8Array[], size: number): number;
+  /** Everything up to `end` has its rows. */
+  committed(end: number): void;
+  /** The user writes no more. What nobody needs any more behind the committed length is given back to the disk. */
+  leave(user: PackUser): void;
   close(): void;
 }
 
@@ -49,7 +68,9 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
     .get(environment, packLimit) as PackRow | undefined;
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
   const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
-  let end = row?.length ?? magic.length;
+  const users = new Set<PackUser>();
+  let safe = row?.length ?? magic.length;
+  let end = safe;
   let id = row?.id;
   if (id === undefined) {
     writeAll(fd, magic, 0);
@@ -60,14 +81,45 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
   }
   return {
     id,
-    append(parts, size) {
+    append(user, parts, size) {
+      users.add(user);
       const offset = end;
       writeParts(fd, parts, size, offset);
       end += size;
       return offset;
     },
+    committed(upTo) {
+      safe = Math.max(safe, upTo);
+    },
+    leave(user) {
+      users.delete(user);
+      if (users.size > 0) return;
+      end = safe;
+      cutTo(fd, safe);
+    },
     close: () => closeSync(fd),
   };
+}
+
+/** Gives back what a killed or failed writer left behind the committed length. The caller holds the environment's lock. */
+export function trimPacks(sql: Sql, folder: string, environment: string): void {
+  for (const row of sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ?")
+    .all(environment) as PackRow[]) {
+    const path = join(folder, row.name);
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size <= row.length) continue;
+    const fd = openSync(path, "r+");
+    try {
+      cutTo(fd, row.length);
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+function cutTo(fd: number, length: number): void {
+  if (fstatSync(fd).size > length) ftruncateSync(fd, length);
 }
 
 export function readAt(fd: number, at: Place): Buffer | undefined {

@@ -48,7 +48,8 @@ export function findOrMakeWorkspace(sql: Sql, path: string): { id: string; moved
       if (byPath !== undefined && byPath.id !== found.id) {
         sql.prepare("UPDATE workspace SET path = ? WHERE id = ?").run(`${path}#replaced-${byPath.id}`, byPath.id);
       }
-      if (here !== undefined) {
+      const moved = here !== undefined && (found.path !== path || found.dev !== here.dev || found.ino !== here.ino);
+      if (moved) {
         sql
           .prepare("UPDATE workspace SET path = ?, dev = ?, ino = ? WHERE id = ?")
           .run(path, here.dev, here.ino, found.id);
@@ -69,11 +70,13 @@ export function findEnvironment(sql: Sql, path: string, kind: string): Environme
   return rows[0];
 }
 
+/** Writes nothing where it is there: opening must work on a full disk. */
 export function findOrMakeEnvironment(sql: Sql, workspace: string, kind: string): EnvironmentRow {
+  const find = sql.prepare("SELECT * FROM environment WHERE workspace = ? AND kind = ?");
+  const found = find.get(workspace, kind) as EnvironmentRow | undefined;
+  if (found !== undefined) return found;
   sql
     .prepare("INSERT OR IGNORE INTO environment (id, workspace, kind) VALUES (?, ?, ?)")
     .run(`e${randomBytes(6).toString("hex")}`, workspace, kind);
-  return sql
-    .prepare("SELECT * FROM environment WHERE workspace = ? AND kind = ?")
-    .get(workspace, kind) as EnvironmentRow;
+  return find.get(workspace, kind) as EnvironmentRow;
 }

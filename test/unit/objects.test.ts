@@ -137,3 +137,30 @@ test("F-25: after a restart of the machine only whole objects keep their row", a
   expect([durable, whole, torn].map((hash) => opened.has(hash))).toEqual([true, true, false]);
   again.close();
 });
+
+test("F-5: a batch that is given up, or left by a killed writer, gives its bytes back to the disk", () => {
+  const { path, store } = temporaryStore();
+  const { objects } = store.open("e1");
+  const first = objects.batch();
+  const kept = first.put(Buffer.from("kept"));
+  first.commit();
+  const size = statSync(packOf(path)).size;
+  const dropped = objects.batch();
+  dropped.put(Buffer.alloc(3 << 20, 1));
+  const beside = objects.batch();
+  const also = beside.put(Buffer.alloc(2 << 20, 2));
+  dropped.discard();
+  beside.commit();
+  expect(objects.check(also)).toBeUndefined();
+  const committed = statSync(packOf(path)).size;
+  const last = objects.batch();
+  last.put(Buffer.alloc(4 << 20, 3));
+  expect(statSync(packOf(path)).size).toBeGreaterThan(committed);
+  last.discard();
+  expect(statSync(packOf(path)).size).toBe(committed);
+  expect(committed).toBeGreaterThan(size);
+  writeFileSync(packOf(path), Buffer.alloc(1 << 20), { flag: "a" });
+  store.open("e1");
+  expect(statSync(packOf(path)).size).toBe(committed);
+  expect(objects.get(kept).toString()).toBe("kept");
+});

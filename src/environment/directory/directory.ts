@@ -76,6 +76,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
       dirtyCache = true;
       return { ...result, written };
     } catch (error) {
+      batch.discard();
       if (signal?.aborted === true && error === signal.reason) {
         throw new RewindError("CAPTURE_FAILED", "Reading the workspace was given up before it was done.", {
           hint: "Nothing was changed; try again without the signal.",

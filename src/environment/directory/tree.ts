@@ -35,6 +35,8 @@ export function* compareTrees(
   path: RawPath = "",
 ): Generator<Difference> {
   yield { path, from, to };
+  // What lies below a folder that could not be read is unknown, neither come nor gone.
+  if (from?.type === entryType.unread || to?.type === entryType.unread) return;
   const before = from?.type === entryType.directory ? from.content : null;
   const after = to?.type === entryType.directory ? to.content : null;
   const { from: left, to: right } = childrenThatDiffer(objects, before, after);
@@ -72,7 +74,7 @@ export function summarize(differences: Iterable<Difference>): FileChanges {
   const type: string[] = [];
   for (const difference of differences) {
     const { path, from, to } = difference;
-    if (from === null && to === null) continue;
+    if (from?.type === entryType.unread || to?.type === entryType.unread) continue;
     if (from === null) added.push(difference);
     else if (to === null) removed.push(difference);
     else if (from.type !== to.type) type.push(display(path));
