@@ -14,13 +14,13 @@ import { openRewind, isRewindError, type Checkpoint } from "agentrewind";
 import { rewindMiddleware } from "agentrewind/langchain";
 import { environmentSuite } from "agentrewind/conformance";
 
-const rewind = await openRewind({ workspace: "./work", store: "./store" });
+const rewind = await openRewind({ workspace: "./place", store: "./store" });
 const made: Checkpoint = await rewind.thread("t").checkpoint({ context: { messages: ["a"] } });
 const middleware = rewindMiddleware(rewind);
 console.log(JSON.stringify({ id: made.id, name: middleware.name, suite: typeof environmentSuite, lacks: rewind.environment.capabilities.lacks }));
 await rewind.close();
 try {
-  await openRewind({ workspace: "./work", store: "./work/store" });
+  await openRewind({ workspace: "./place", store: "./place/store" });
 } catch (error) {
   if (!isRewindError(error, "STORE_INSIDE_WORKSPACE")) throw error;
 }
@@ -47,7 +47,7 @@ test("an empty project installs it, imports it with types, and runs its command"
   expect(shipped.filter((path) => /^(test|examples|src|node_modules|native\/build)\//.test(path))).toEqual([]);
 
   writeFileSync(join(project, "package.json"), JSON.stringify({ name: "empty", private: true, type: "module" }));
-  mkdirSync(join(project, "work"));
+  mkdirSync(join(project, "place"));
   await run(
     "npm",
     [
@@ -94,7 +94,7 @@ test("an empty project installs it, imports it with types, and runs its command"
 
   const { stdout: listed } = await run(
     join(modules, ".bin/agentrewind"),
-    ["--workspace", "work", "--store", "store", "--json", "list"],
+    ["--workspace", "place", "--store", "store", "--json", "list"],
     { cwd: project },
   );
   expect(JSON.parse(listed)).toHaveLength(1);
