@@ -1,58 +1,57 @@
-// An environment in another process, which returns a new handle on each restore, passes the suite and serves a session.
-import * as fs from "node:fs";
+// The example environment in another process passes the exported suite, and a thread rewinds over it.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Environment } from "agentrewind";
+import { createInterface } from "node:readline";
+import { openRewind } from "agentrewind";
 import { environmentSuite } from "agentrewind/conformance";
-import { describe, expect, test } from "vitest";
-import { openRemoteEnvironment } from "../examples/remote-environment/environment.ts";
-import { endSession, makePlace, useRewind } from "./helpers/workspace.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectRemote } from "../examples/remote-environment/environment.ts";
+import { makePlace } from "./helpers/workspace.ts";
 
-describe("the remote environment of the example", () => {
-  const bases = new WeakMap<Environment, string>();
-  async function open(base: string): Promise<Environment> {
-    const environment = await openRemoteEnvironment(base);
-    bases.set(environment, base);
-    return environment;
-  }
-  const suite = environmentSuite({
-    name: "remote-example",
-    create: () => open(makePlace().base),
-    reopen: (closed) => open(bases.get(closed) as string),
-    async damage(environment, manifest) {
-      const state = join(bases.get(environment) as string, "states", manifest.files as string);
-      for (const name of fs.readdirSync(state)) {
-        const path = join(state, name);
-        if (fs.readFileSync(path, "utf8").includes("only here")) fs.rmSync(path);
-      }
-    },
+const folder = join(import.meta.dirname, "../examples/remote-environment");
+let server: ChildProcess;
+let url = "";
+
+beforeAll(async () => {
+  const tsx = join(import.meta.dirname, "../node_modules/tsx/dist/esm/index.mjs");
+  server = spawn(process.execPath, ["-C", "agentrewind-source", "--import", tsx, join(folder, "server.ts")], {
+    stdio: ["ignore", "pipe", "inherit"],
   });
-  for (const { name, run } of suite) test(name, run);
+  const [port] = await once(createInterface({ input: server.stdout as NodeJS.ReadableStream }), "line");
+  url = `http://127.0.0.1:${port}`;
+});
 
-  test("openRewind works with it: checkpoint, rewind, undo, and after a restart", async () => {
-    const place = makePlace();
-    const base = join(place.base, "remote");
-    const first = await useRewind(place, { environment: await openRemoteEnvironment(base) });
-    const { environment } = first;
-    const thread = first.thread("t");
-    await environment.writeFile("data/f", "one");
-    await thread.checkpoint({ context: { messages: ["m0"] } });
-    await environment.exec("echo two > data/f; echo x > data/new");
-    await thread.checkpoint({ context: { messages: ["m0", "m1"] } });
-    await environment.exec("rm -r data");
+afterAll(async () => {
+  server.kill("SIGTERM");
+  await once(server, "exit");
+});
 
-    const result = await thread.rewind({ to: "c0", lesson: "careful" });
-    expect(result.context.messages).toEqual(["m0"]);
-    expect(result.restored.added).toContain("data/f");
-    expect(Buffer.from(await environment.readFile("data/f")).toString()).toBe("one");
-    expect(await environment.list("data")).toEqual([{ name: "f", type: "file" }]);
-    await endSession(first);
+for (const { name, run } of environmentSuite({ name: "remote", create: () => connectRemote(url) })) test(name, run);
 
-    const second = await useRewind(place, { environment: await openRemoteEnvironment(base) });
-    expect(second.thread("t").head).toBe("c0");
-    await second.thread("t").undo();
-    expect(await second.environment.list("")).toEqual([]);
-    await second.thread("t").rewind({ to: "c1" });
-    expect((await second.environment.exec("cat data/f data/new")).stdout).toBe("two\nx\n");
-    expect(fs.readdirSync(place.workspace), "nothing happens on the host").toEqual([]);
-  });
+test("a thread rewinds over it, and the handle moves", async () => {
+  const { workspace, store } = makePlace();
+  const environment = await connectRemote(url);
+  const rewind = await openRewind({ workspace, store, environment });
+  const thread = rewind.thread("t");
+  await environment.writeFile("a.txt", "right");
+  const { id } = await thread.checkpoint({ context: { messages: ["a"] } });
+  await environment.exec("echo wrong > a.txt; echo more > b.txt");
+  await thread.checkpoint({ context: { messages: ["a", "b"] } });
+  const result = await thread.rewind({ to: id });
+  expect(result.context.messages).toEqual(["a"]);
+  expect(Buffer.from(await environment.readFile("a.txt")).toString()).toBe("right");
+  expect((await environment.list("")).map((one) => one.name)).toEqual(["a.txt"]);
+  await thread.undo();
+  expect((await environment.exec("cat a.txt b.txt")).stdout).toBe("wrong\nmore\n");
+  expect(await rewind.verify()).toEqual([]);
+  await rewind.close();
+});
+
+test("the example is at most 150 lines", () => {
+  const lines = ["server.ts", "environment.ts"].map(
+    (name) => readFileSync(join(folder, name), "utf8").split("\n").length - 1,
+  );
+  expect(lines.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(150);
 });
