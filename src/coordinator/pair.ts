@@ -7,12 +7,6 @@ export interface StoredHalf {
   readonly bytes: number;
 }
 
-export interface PairTimings {
-  readonly exposedMs: number;
-  readonly overlappedMs: number;
-  readonly bytes: number;
-}
-
 export interface PairSteps<Context extends StoredHalf, Row> {
   readonly environment: Environment;
   /** Ends the wait with a failed environment half; the agent goes on without it. */

@@ -385,9 +385,6 @@ export function openCatalog(sql: Sql, environment: string) {
       });
       return get("SELECT * FROM rewind WHERE id = ?", id) as RewindRow;
     },
-    setRewindResult: (id: number, result: unknown): void => {
-      run("UPDATE rewind SET result = ? WHERE id = ?", JSON.stringify(result), id);
-    },
     rewindByKey: (thread: number, key: string): RewindRow | undefined =>
       get("SELECT * FROM rewind WHERE thread = ? AND key = ?", thread, key),
     /** Oldest first. */
