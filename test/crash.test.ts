@@ -278,6 +278,23 @@ describe("two processes open one workspace at once", () => {
   });
 });
 
+test("a new catalog can be opened by several at the same moment", async () => {
+  const place = makePlace();
+  const steps: Step[] = [{ op: "openCatalogs", folder: place.base, time: Date.now() + 1500, count: 150, everyMs: 12 }];
+  const children = Array.from({ length: 4 }, () => startSteps(built, place, steps));
+  const outputs = children.map(
+    (child) =>
+      new Promise<string>((resolve) => {
+        let output = "";
+        child.stdout?.on("data", (data: Buffer) => {
+          output += data;
+        });
+        child.once("close", () => resolve(output.trim()));
+      }),
+  );
+  for (const output of await Promise.all(outputs)) expect(output).toBe('{"op":"openCatalogs","ok":{"count":150}}');
+});
+
 describe("a full disk", () => {
   const mounts: string[] = [];
   const mountSmall = (place: Place, size: string): string => {

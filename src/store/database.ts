@@ -14,12 +14,12 @@ export type Statement = Database.Statement<unknown[]>;
 export function openDatabase(path: string): Sql {
   let sql: Sql;
   try {
-    sql = new Database(path, { timeout: 10_000 });
+    sql = new Database(path, { timeout: patienceMs });
   } catch (error) {
     throw asDiskFull(error, path);
   }
   try {
-    sql.pragma("journal_mode = WAL");
+    useLog(sql);
     sql.pragma("synchronous = NORMAL");
     sql.pragma("foreign_keys = ON");
     migrate(sql, path);
@@ -29,6 +29,25 @@ export function openDatabase(path: string): Sql {
     throw asDamaged(asDiskFull(error, path), path);
   }
   return sql;
+}
+
+const patienceMs = 10_000;
+
+/**
+ * Of two that switch a new catalog to its log at once, SQLite 3.53 fails one with SQLITE_BUSY without asking the busy handler:
+ * each holds the shared lock that the other waits for.
+ */
+function useLog(sql: Sql): void {
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    try {
+      sql.pragma("journal_mode = WAL");
+      return;
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "SQLITE_BUSY" || Date.now() > deadline) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + Math.random() * 10);
+    }
+  }
 }
 
 function asDamaged(error: unknown, path: string): unknown {
@@ -46,20 +65,25 @@ function asDamaged(error: unknown, path: string): unknown {
 
 function migrate(sql: Sql, path: string): void {
   const version = (): number => sql.pragma("user_version", { simple: true }) as number;
-  const application = sql.pragma("application_id", { simple: true });
-  if (application !== applicationId && (version() !== 0 || application !== 0)) {
+  // One transaction: another process may be making the catalog just now.
+  const read = sql.transaction(() => ({
+    application: sql.pragma("application_id", { simple: true }),
+    found: version(),
+  }));
+  const { application, found } = read();
+  if (application !== applicationId && (found !== 0 || application !== 0)) {
     throw new RewindError("STORE_CORRUPT", `${path} is not an AgentRewind catalog.`, {
       hint: "Point --store (or `store`) at an empty folder or at a store made by AgentRewind.",
     });
   }
-  if (version() > formatVersion) {
+  if (found > formatVersion) {
     throw new RewindError(
       "STORE_TOO_NEW",
-      `The store has format ${version()}, this version of AgentRewind reads up to ${formatVersion}.`,
+      `The store has format ${found}, this version of AgentRewind reads up to ${formatVersion}.`,
       { hint: "Update AgentRewind; nothing in the store was changed.", details: { path } },
     );
   }
-  if (version() === formatVersion) return;
+  if (found === formatVersion) return;
   sql
     .transaction(() => {
       for (let from = version(); from < formatVersion; from++) sql.exec(migrations[from] as string);
