@@ -11,6 +11,7 @@
             "core/descriptor.cpp",
             "core/entry.cpp",
             "core/listing.cpp",
+            "core/workers.cpp",
             "core/xattr.cpp",
             "binding/addon.cpp",
             "binding/arguments.cpp",
