@@ -132,7 +132,7 @@ export class Recorder {
       batch.discard();
       throw error;
     }
-    return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes: batch.commit() };
+    return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes: await batch.commit() };
   }
 
   /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */

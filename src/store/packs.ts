@@ -53,12 +53,17 @@ export type PackUser = object;
 
 export interface PackWriter {
   readonly id: number;
+  readonly fd: number;
+  /** Room for `size` bytes behind the last; the user writes them itself. Returns where. */
+  reserve(user: PackUser, size: number): number;
   /** Writes behind the last byte and returns where. */
   append(user: PackUser, parts: readonly Uint8Array[], size: number): number;
   /** Everything up to `end` has its rows. */
   committed(end: number): void;
   /** The user writes no more. What nobody needs any more behind the committed length is given back to the disk. */
   leave(user: PackUser): void;
+  /** Nobody writes to it and it has reached its size: the next writer takes another. */
+  isFull(): boolean;
   close(): void;
 }
 
@@ -79,13 +84,18 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
       .run(name, environment, magic.length, bootId());
     id = Number(added.lastInsertRowid);
   }
+  function reserve(user: PackUser, size: number): number {
+    users.add(user);
+    end += size;
+    return end - size;
+  }
   return {
     id,
+    fd,
+    reserve,
     append(user, parts, size) {
-      users.add(user);
-      const offset = end;
+      const offset = reserve(user, size);
       writeParts(fd, parts, size, offset);
-      end += size;
       return offset;
     },
     committed(upTo) {
@@ -97,6 +107,7 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
       end = safe;
       cutTo(fd, safe);
     },
+    isFull: () => users.size === 0 && safe >= packLimit,
     close: () => closeSync(fd),
   };
 }

@@ -18,13 +18,13 @@ import { temporaryStore } from "./store.ts";
 
 const packOf = (path: string): string => join(path, "packs", readdirSync(join(path, "packs"))[0] as string);
 
-test("F-2: folders and files of a store are readable by their owner only", () => {
+test("F-2: folders and files of a store are readable by their owner only", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
   objects.batch().put(Buffer.from("a"));
   const batch = objects.batch();
   batch.put(Buffer.from("b"));
-  batch.commit();
+  await batch.commit();
   for (const folder of ["", "packs", "locks", "cache"]) expect(statSync(join(path, folder)).mode & 0o777).toBe(0o700);
   for (const file of ["catalog.db", "catalog.db-wal", "catalog.db-shm"]) {
     expect(statSync(join(path, file)).mode & 0o777).toBe(0o600);
@@ -32,12 +32,12 @@ test("F-2: folders and files of a store are readable by their owner only", () =>
   expect(statSync(packOf(path)).mode & 0o777).toBe(0o600);
 });
 
-test("F-4: an object is named by its bytes, and damage is reported, never returned", () => {
+test("F-4: an object is named by its bytes, and damage is reported, never returned", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
   const batch = objects.batch();
   const hash = batch.put(Buffer.from("precious"));
-  batch.commit();
+  await batch.commit();
   expect(hash.equals(hashOf(Buffer.from("precious")))).toBe(true);
   expect(objects.get(hash).toString()).toBe("precious");
   const fd = openSync(packOf(path), "r+");
@@ -49,23 +49,23 @@ test("F-4: an object is named by its bytes, and damage is reported, never return
   expect(objects.check(hash)).toContain("cut short");
 });
 
-test("F-4: a missing pack or object is named", () => {
+test("F-4: a missing pack or object is named", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
   expect(objects.check(hashOf(Buffer.from("never")))).toBe("it is missing");
   const batch = objects.batch();
   const hash = batch.put(Buffer.from("a"));
-  batch.commit();
+  await batch.commit();
   rmSync(packOf(path));
   expect(objects.check(hash)).toContain("cannot be read");
 });
 
-test("F-5: a pack starts with its mark; bytes behind its length are overwritten by the next holder", () => {
+test("F-5: a pack starts with its mark; bytes behind its length are overwritten by the next holder", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
   const first = objects.batch();
   const kept = first.put(Buffer.from("kept"));
-  first.commit();
+  await first.commit();
   store.close();
   const pack = packOf(path);
   expect(readFileSync(pack, "latin1")).toBe("ARWPACK1kept");
@@ -74,14 +74,14 @@ test("F-5: a pack starts with its mark; bytes behind its length are overwritten 
   const opened = again.open("e1").objects;
   const batch = opened.batch();
   const next = batch.put(Buffer.from("next"));
-  batch.commit();
+  await batch.commit();
   expect(readFileSync(pack, "latin1").slice(0, 16)).toBe("ARWPACK1keptnext");
   expect(opened.get(kept).toString()).toBe("kept");
   expect(opened.get(next).toString()).toBe("next");
   again.close();
 });
 
-test("F-6: nothing of a batch is visible before its commit, and a dropped batch does not disturb another", () => {
+test("F-6: nothing of a batch is visible before its commit, and a dropped batch does not disturb another", async () => {
   const { store } = temporaryStore();
   const { objects } = store.open("e1");
   const dropped = objects.batch();
@@ -89,19 +89,19 @@ test("F-6: nothing of a batch is visible before its commit, and a dropped batch 
   const batch = objects.batch();
   const kept = batch.put(Buffer.alloc(2 << 20, 2));
   expect(objects.has(kept)).toBe(false);
-  batch.commit();
+  await batch.commit();
   expect(objects.has(lost)).toBe(false);
   expect(objects.check(kept)).toBeUndefined();
 });
 
-test("F-6: equal bytes are stored once, also across environments", () => {
+test("F-6: equal bytes are stored once, also across environments", async () => {
   const { path, store } = temporaryStore();
   const one = store.open("e1").objects.batch();
   one.put(Buffer.alloc(100_000, 7));
-  expect(one.commit()).toBe(100_000);
+  expect(await one.commit()).toBe(100_000);
   const other = store.open("e2").objects.batch();
   other.put(Buffer.alloc(100_000, 7));
-  expect(other.commit()).toBe(0);
+  expect(await other.commit()).toBe(0);
   expect(readdirSync(join(path, "packs"))).toHaveLength(1);
 });
 
@@ -110,7 +110,7 @@ test("F-21: sync marks what it has put on disk", async () => {
   const { objects } = store.open("e1");
   const batch = objects.batch();
   batch.put(Buffer.from("durable"));
-  batch.commit();
+  await batch.commit();
   const lengths = (): unknown => store.sql.prepare("SELECT length, synced FROM pack").get();
   expect(lengths()).toEqual({ length: 15, synced: 0 });
   await objects.sync();
@@ -123,12 +123,12 @@ test("F-25: after a restart of the machine only whole objects keep their row", a
   const { objects } = store.open("e1");
   const first = objects.batch();
   const durable = first.put(Buffer.from("durable"));
-  first.commit();
+  await first.commit();
   await objects.sync();
   const second = objects.batch();
   const whole = second.put(Buffer.from("whole"));
   const torn = second.put(Buffer.from("torn by the power cut"));
-  second.commit();
+  await second.commit();
   store.sql.prepare("UPDATE pack SET boot = 'an earlier one'").run();
   store.close();
   truncateSync(packOf(path), statSync(packOf(path)).size - 3);
@@ -138,19 +138,19 @@ test("F-25: after a restart of the machine only whole objects keep their row", a
   again.close();
 });
 
-test("F-5: a batch that is given up, or left by a killed writer, gives its bytes back to the disk", () => {
+test("F-5: a batch that is given up, or left by a killed writer, gives its bytes back to the disk", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
   const first = objects.batch();
   const kept = first.put(Buffer.from("kept"));
-  first.commit();
+  await first.commit();
   const size = statSync(packOf(path)).size;
   const dropped = objects.batch();
   dropped.put(Buffer.alloc(3 << 20, 1));
   const beside = objects.batch();
   const also = beside.put(Buffer.alloc(2 << 20, 2));
   dropped.discard();
-  beside.commit();
+  await beside.commit();
   expect(objects.check(also)).toBeUndefined();
   const committed = statSync(packOf(path)).size;
   const last = objects.batch();

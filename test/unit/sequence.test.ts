@@ -19,24 +19,24 @@ const items = (count: number, from = 0): SequenceItem[] =>
   Array.from({ length: count }, (_, i) => item(`item ${from + i}`));
 const texts = (objects: Objects, hash: Buffer): string[] => [...readSequence(objects, hash)].map(String);
 
-function put(objects: Objects, list: SequenceItem[]): { hash: Buffer; bytes: number } {
+async function put(objects: Objects, list: SequenceItem[]): Promise<{ hash: Buffer; bytes: number }> {
   const batch = objects.batch();
   const hash = putSequence(batch, list);
-  return { hash, bytes: batch.commit() };
+  return { hash, bytes: await batch.commit() };
 }
 
-test("F-7: every length comes back in order, and equal lists have equal names", () => {
+test("F-7: every length comes back in order, and equal lists have equal names", async () => {
   const { objects } = temporaryStore().store.open("e1");
   for (const count of [0, 1, 2, 63, 64, 65, 500, 5_000]) {
-    const { hash } = put(objects, items(count));
+    const { hash } = await put(objects, items(count));
     expect(texts(objects, hash)).toEqual(Array.from({ length: count }, (_, i) => `item ${i}`));
-    expect(put(objects, items(count)).hash.equals(hash)).toBe(true);
+    expect((await put(objects, items(count))).hash.equals(hash)).toBe(true);
   }
 });
 
-test("F-7: a chunk ends at 512 items also when no item is a boundary", () => {
+test("F-7: a chunk ends at 512 items also when no item is a boundary", async () => {
   const { objects } = temporaryStore().store.open("e1");
-  const { hash } = put(
+  const { hash } = await put(
     objects,
     Array.from({ length: 2_000 }, (_, i) => ({ bytes: Buffer.from(`${i}`), boundary: 1 })),
   );
@@ -48,23 +48,23 @@ test("F-7: a chunk ends at 512 items also when no item is a boundary", () => {
   expect(texts(objects, hash)).toHaveLength(2_000);
 });
 
-test("F-7: an appended or inserted item rewrites the chunks around it only", () => {
+test("F-7: an appended or inserted item rewrites the chunks around it only", async () => {
   const { objects } = temporaryStore().store.open("e1");
   const list = items(20_000);
-  const whole = put(objects, list).bytes;
-  const appended = put(objects, [...list, item("new")]).bytes;
-  const inserted = put(objects, [...list.slice(0, 9_000), item("inside"), ...list.slice(9_000)]).bytes;
+  const whole = (await put(objects, list)).bytes;
+  const appended = (await put(objects, [...list, item("new")])).bytes;
+  const inserted = (await put(objects, [...list.slice(0, 9_000), item("inside"), ...list.slice(9_000)])).bytes;
   expect(appended).toBeLessThan(whole / 20);
   expect(inserted).toBeLessThan(whole / 20);
 });
 
-test("F-7: items that differ are found without reading what is shared", () => {
+test("F-7: items that differ are found without reading what is shared", async () => {
   const { objects } = temporaryStore().store.open("e1");
   const list = items(5_000);
-  const from = put(objects, list).hash;
+  const from = (await put(objects, list)).hash;
   const changed = [...list];
   changed[2_500] = item("other");
-  const to = put(objects, changed).hash;
+  const to = (await put(objects, changed)).hash;
   const found = differingItems(objects, from, to);
   expect(found.from.map(String)).toContain("item 2500");
   expect(found.to.map(String)).toContain("other");
@@ -72,7 +72,7 @@ test("F-7: items that differ are found without reading what is shared", () => {
   expect(differingItems(objects, from, from)).toEqual({ from: [], to: [] });
 });
 
-test("F-15: a context comes back byte for byte, with its channels", () => {
+test("F-15: a context comes back byte for byte, with its channels", async () => {
   const { objects } = temporaryStore().store.open("e1");
   const context = {
     serializer: "test@1",
@@ -90,7 +90,7 @@ test("F-15: a context comes back byte for byte, with its channels", () => {
     messages: context.messages.map((bytes) => batch.put(bytes)),
     channels: Object.fromEntries(Object.entries(context.channels).map(([key, bytes]) => [key, batch.put(bytes)])),
   });
-  batch.commit();
+  await batch.commit();
   const back = getContext(objects, name);
   expect(back.serializer).toBe("test@1");
   expect(back.messages.map((bytes) => Buffer.from(bytes))).toEqual(context.messages);
@@ -98,7 +98,7 @@ test("F-15: a context comes back byte for byte, with its channels", () => {
   for (const hash of contextObjects(objects, name)) expect(objects.check(hash)).toBeUndefined();
 });
 
-test("F-15: a long conversation stores what each turn adds", () => {
+test("F-15: a long conversation stores what each turn adds", async () => {
   const { objects } = temporaryStore().store.open("e1");
   const messages = Array.from({ length: 3_000 }, (_, i) => Buffer.from(`message ${i} ${"x".repeat(200)}`));
   let largest = 0;
@@ -109,7 +109,7 @@ test("F-15: a long conversation stores what each turn adds", () => {
       messages: messages.slice(0, count).map((bytes) => batch.put(bytes)),
       channels: {},
     });
-    const bytes = batch.commit();
+    const bytes = await batch.commit();
     if (count > 2_970) largest = Math.max(largest, bytes);
   }
   expect(largest).toBeLessThan(40_000);

@@ -71,7 +71,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
     try {
       signal?.throwIfAborted();
       const result = await scan(posix, batch, { previous, skip, breathe: makeBreather(signal) });
-      const written = batch.commit();
+      const written = await batch.commit();
       previous = result.root;
       dirtyCache = true;
       return { ...result, written };

@@ -1,0 +1,174 @@
+// Objects on their way in: looked up, given room in the pack, written, and made visible at the end (F-5, F-6).
+import { makeBreather } from "../breathe.ts";
+import { asDiskFull } from "../errors.ts";
+import { fault } from "../faults.ts";
+import type { Sql, Statement } from "./database.ts";
+import { bootId, type Hash, hashOf, type PackWriter } from "./packs.ts";
+
+/** Nothing of a batch is visible before its `commit`; one that is dropped leaves only unused bytes. */
+export interface Batch {
+  /** Stores the bytes unless the store has them; they must not change before `commit`. @throws DISK_FULL */
+  put(bytes: Uint8Array): Hash;
+  /**
+   * For a caller that writes the bytes itself (the addon's threads): room for the objects of these names and lengths.
+   * The caller writes each at its offset before it calls `commit`, and calls `discard` when it cannot.
+   * @param names 32 bytes each
+   */
+  reserve(names: Buffer, lengths: Uint32Array): Room;
+  /** Makes everything that was put or reserved visible (F-6). Resolves to the bytes written. @throws DISK_FULL */
+  commit(): Promise<number>;
+  /** Gives up what was put and not committed. A batch that failed has done so. */
+  discard(): void;
+}
+
+export interface Room {
+  /** Descriptor of the pack; the batch's own until it ends. */
+  readonly fd: number;
+  /** Where each object belongs; -1 where the store has it already. Those that are not -1 lie end to end. */
+  readonly offsets: Float64Array;
+}
+
+const bufferLimit = 1 << 20;
+const rowsPerCommit = 400;
+
+/** Rows that wait for the commit, in flat arrays: a first checkpoint has hundreds of thousands. */
+interface Rows {
+  readonly names: Buffer;
+  readonly offsets: ArrayLike<number>;
+  readonly lengths: ArrayLike<number>;
+}
+
+export function openBatch(
+  sql: Sql,
+  open: () => PackWriter,
+  known: (hash: Hash, key: string) => boolean,
+  insert: Statement,
+): Batch {
+  const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
+  const seen = new Set<string>();
+  let rows: Rows[] = [];
+  let buffered: { hash: Hash; bytes: Uint8Array }[] = [];
+  let bufferedBytes = 0;
+  let written = 0;
+  let writer: PackWriter | undefined;
+  const user = {};
+
+  function use(): PackWriter {
+    writer ??= open();
+    return writer;
+  }
+
+  function isNew(hash: Hash): boolean {
+    const key = hash.toString("latin1");
+    if (seen.has(key) || known(hash, key)) return false;
+    seen.add(key);
+    return true;
+  }
+
+  function flush(): void {
+    if (buffered.length === 0) return;
+    let offset = use().append(
+      user,
+      buffered.map((one) => one.bytes),
+      bufferedBytes,
+    );
+    const offsets = buffered.map(({ bytes }) => {
+      offset += bytes.length;
+      return offset - bytes.length;
+    });
+    const names = Buffer.concat(buffered.map((one) => one.hash));
+    rows.push({ names, offsets, lengths: buffered.map((one) => one.bytes.length) });
+    written += bufferedBytes;
+    buffered = [];
+    bufferedBytes = 0;
+  }
+
+  function leave(): void {
+    seen.clear();
+    rows = [];
+    buffered = [];
+    bufferedBytes = 0;
+    written = 0;
+    writer?.leave(user);
+    writer = undefined;
+  }
+
+  function failed(error: unknown): unknown {
+    leave();
+    return asDiskFull(error, "the store");
+  }
+
+  /** The rows from `from` on, as many as one transaction takes. Returns where the next begins. */
+  function commitSlice({ names, offsets, lengths }: Rows, from: number): number {
+    const to = Math.min(from + rowsPerCommit, offsets.length);
+    const pack = use();
+    let end = 0;
+    sql
+      .transaction(() => {
+        for (let i = from; i < to; i++) {
+          const offset = offsets[i] as number;
+          if (offset < 0) continue;
+          insert.run(names.subarray(i * 32, i * 32 + 32), pack.id, offset, lengths[i]);
+          end = Math.max(end, offset + (lengths[i] as number));
+        }
+        if (end > 0) grow.run(end, bootId(), pack.id);
+      })
+      .immediate();
+    if (end > 0) pack.committed(end);
+    return to;
+  }
+
+  return {
+    put(bytes) {
+      const hash = hashOf(bytes);
+      if (!isNew(hash)) return hash;
+      try {
+        buffered.push({ hash, bytes });
+        bufferedBytes += bytes.length;
+        if (bufferedBytes >= bufferLimit) flush();
+      } catch (error) {
+        throw failed(error);
+      }
+      return hash;
+    },
+
+    reserve(names, lengths) {
+      const offsets = new Float64Array(lengths.length);
+      let size = 0;
+      for (let i = 0; i < lengths.length; i++) {
+        const fresh = isNew(names.subarray(i * 32, i * 32 + 32));
+        offsets[i] = fresh ? size : -1;
+        if (fresh) size += lengths[i] as number;
+      }
+      const pack = use();
+      const start = pack.reserve(user, size);
+      for (let i = 0; i < offsets.length; i++)
+        if ((offsets[i] as number) >= 0) offsets[i] = start + (offsets[i] as number);
+      if (size > 0) rows.push({ names, offsets, lengths });
+      written += size;
+      return { fd: pack.fd, offsets };
+    },
+
+    async commit() {
+      try {
+        flush();
+        fault("objects.written");
+        const breathe = makeBreather();
+        for (const chunk of rows) {
+          for (let from = 0; from < chunk.offsets.length; ) {
+            from = commitSlice(chunk, from);
+            await breathe();
+          }
+        }
+      } catch (error) {
+        throw failed(error);
+      }
+      fault("objects.committed");
+      const bytes = written;
+      leave();
+      return bytes;
+    },
+
+    discard: leave,
+  };
+}
