@@ -119,7 +119,8 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
             objects,
             id,
             exclude: chosen.exclude,
-            cacheFile: join(store.layout.cache, `${id}.json`),
+            cacheFile: join(store.layout.cache, `${id}.tree`),
+            isHeld: catalog.isHeld,
             raiseGeneration: catalog.raiseGeneration,
           });
     const background = new Set<Promise<unknown>>();

@@ -227,6 +227,12 @@ export function openCatalog(sql: Sql, environment: string) {
       get(`${checkpointSelect} WHERE c.thread = ? AND c.anchor = ? ORDER BY c.seq DESC LIMIT 1`, thread, anchor),
     checkpoints: (thread: number): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE c.thread = ? ORDER BY c.seq`, thread),
+    /** Some restorable checkpoint holds this file snapshot. */
+    isHeld: (files: string): boolean =>
+      get(
+        "SELECT 1 FROM manifest m JOIN checkpoint c ON c.manifest = m.id WHERE m.files = ? AND c.state <> 'not-restorable' LIMIT 1",
+        files,
+      ) !== undefined,
     allCheckpoints: (): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE t.environment = ? ORDER BY c.id`, environment),
     /** From `from` back to the first, newest first, along `parent` or along the environment's `timeline`. */

@@ -18,14 +18,14 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
-import { loadCache, saveCache } from "./cache.ts";
 import { type EntryType, entryType } from "./entry.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { applyPlan } from "./restore.ts";
-import { isGone, type Scan, type ScannedEntry, scan } from "./scan.ts";
+import { ScanMemory } from "./scan-memory.ts";
+import { openScanner, type Scan, type Scanner } from "./scanner.ts";
 import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
 
 export interface DirectoryOptions {
@@ -36,8 +36,10 @@ export interface DirectoryOptions {
   readonly id: string;
   /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
   readonly exclude: readonly string[];
-  /** Where the stat cache lies between processes. */
+  /** Where what the last scan knew lies between processes. */
   readonly cacheFile: string;
+  /** A restorable checkpoint holds this snapshot, so the store has all of it. */
+  readonly isHeld: (snapshot: string) => boolean;
   /** Counts restores, also those of earlier processes. */
   readonly raiseGeneration: () => number;
 }
@@ -47,11 +49,10 @@ const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], ty
 export function openDirectory(options: DirectoryOptions): Environment {
   const { root, objects } = options;
   const stage: RawPath = `.agentrewind-${options.id}`;
-  const excluded = options.exclude.length === 0 ? () => false : picomatch([...options.exclude], { dot: true });
-  const skip = (path: RawPath): boolean => path === stage || excluded(display(path));
-  let previous: ScannedEntry | undefined;
-  let cacheLoaded = false;
-  let dirtyCache = false;
+  const matches = options.exclude.length === 0 ? null : picomatch([...options.exclude], { dot: true });
+  const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
+  let scanner: Scanner | undefined;
+  let memory: ScanMemory | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -63,17 +64,14 @@ export function openDirectory(options: DirectoryOptions): Environment {
   }
 
   async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
-    if (!cacheLoaded) {
-      previous = loadCache(options.cacheFile, objects);
-      cacheLoaded = true;
-    }
+    scanner ??= openScanner(posix, { stage, excluded });
+    memory ??= new ScanMemory({ scanner, file: options.cacheFile, isHeld: options.isHeld });
+    await memory.load();
     const batch = objects.batch();
     try {
-      signal?.throwIfAborted();
-      const result = await scan(posix, batch, { previous, skip, breathe: makeBreather(signal) });
+      const result = await scanner.scan({ posix, batch, signal });
       const written = await batch.commit();
-      previous = result.root;
-      dirtyCache = true;
+      memory.keep(result.snapshot);
       return { ...result, written };
     } catch (error) {
       batch.discard();
@@ -120,18 +118,19 @@ export function openDirectory(options: DirectoryOptions): Environment {
     try {
       const now = await scanNow(posix, signal);
       const breathe = makeBreather();
+      const current = readSnapshot(objects, now.snapshot.toString("hex")).root;
       const plan = planRestore({
         objects,
-        current: now.root,
+        current,
         target: target.root,
-        groups: now.groups,
-        kept: (path) => keptPaths.has(path) || excluded(display(path)),
+        groups: (scanner as Scanner).groups(),
+        kept: (path) => keptPaths.has(path) || (excluded?.(path) ?? false),
         holdsKept: (path) => folders.has(path),
       });
       const problems = await applyPlan(plan, { posix, objects, stage, breathe });
       const notRestored = [...plan.problems, ...problems];
       const left = new Set([...keptPaths, ...notRestored.map((one) => fromDisplay(one.path))]);
-      const differences = [...compareTrees(objects, now.root, target.root)].filter(({ path }) => !left.has(path));
+      const differences = [...compareTrees(objects, current, target.root)].filter(({ path }) => !left.has(path));
       return { generation: options.raiseGeneration(), restored: summarize(differences), notRestored };
     } finally {
       posix.close();
@@ -222,11 +221,13 @@ export function openDirectory(options: DirectoryOptions): Environment {
     },
 
     async close() {
-      if (previous !== undefined && dirtyCache) await saveCache(options.cacheFile, previous);
-      dirtyCache = false;
+      await memory?.save();
     },
   };
 }
+
+/** True for an error that means the directory itself is gone. */
+const isGone = (error: unknown): boolean => systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR";
 
 function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;

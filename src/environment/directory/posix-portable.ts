@@ -53,6 +53,8 @@ export function openPortablePosix(rootPath: string): Posix {
   }
 
   return {
+    native: null,
+    root: -1,
     fidelity: owners ? fidelityBit.owners : 0,
     lacks: [
       "times finer than a microsecond",
