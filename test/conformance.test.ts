@@ -373,7 +373,7 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
 /** All of them on one environment; each acts only on what its own test makes. */
 const together =
   (breakers: readonly Breaker[]): Breaker =>
-  (inner, place) => {
+  async (inner, place) => {
     const environment = { ...inner };
     for (const breaker of breakers) Object.assign(environment, await breaker({ ...environment }, place));
     return environment;
