@@ -21,11 +21,12 @@ import { execCommand } from "../exec.ts";
 import { type EntryType, entryType } from "./entry.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
+import { openScanner } from "./open-scanner.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
-import { openScanner, type Scan, type Scanner } from "./scanner.ts";
+import type { Scan, Scanner } from "./scanner.ts";
 import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
 
 export interface DirectoryOptions {
