@@ -1,6 +1,6 @@
 // What the project wants to reach, judged by the medians of one run. What is missed is said.
 import type { Operation } from "./arm.ts";
-import type { Detail, Row, SubjectResult } from "./result.ts";
+import type { Detail, Row, SubjectResult } from "./figures.ts";
 
 export interface Goal {
   readonly goal: string;

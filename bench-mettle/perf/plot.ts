@@ -1,15 +1,16 @@
 // The result as one SVG: a panel for each subject, milliseconds on a log scale, a dot at p50 and a whisker to p95.
 import { operations } from "./arm.ts";
-import type { Result, Row, SubjectResult } from "./result.ts";
+import type { Row, SubjectResult } from "./figures.ts";
+import type { Result } from "./result.ts";
 import { operationTitle } from "./table.ts";
 
 /** Okabe and Ito's colours, which people with colour blindness tell apart. */
 const colours = ["#d55e00", "#000000", "#0072b2", "#56b4e9", "#009e73", "#cc79a7"];
 const panelWidth = 760;
-const labels = 150;
+const labels = 190;
 const right = 70;
 const rowHeight = 15;
-const groupGap = 12;
+const groupGap = 14;
 const top = 44;
 const bottom = 34;
 const header = 74;
@@ -87,11 +88,15 @@ function panel(subject: SubjectResult, armColours: ReadonlyMap<string, string>):
         `<line x1="${from}" y1="${y}" x2="${to}" y2="${y}" stroke="${colour}" stroke-width="2"/>`,
         `<line x1="${to}" y1="${y - 4}" x2="${to}" y2="${y + 4}" stroke="${colour}" stroke-width="2"/>`,
         dot(from, y, colour),
-        text(to + 8, y + 4, duration(ms.p50), `font-size="10" fill="${colour}"`),
+        text(to + 8, y + 4, duration(ms.p50), 'font-size="10" fill="#333333"'),
       );
       y += rowHeight;
     }
     y += groupGap;
+    if (y < end)
+      lines.push(
+        `<line x1="16" y1="${y - rowHeight}" x2="${panelWidth - right}" y2="${y - rowHeight}" stroke="#eeeeee"/>`,
+      );
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 // The result as Markdown.
 import type { Operation } from "./arm.ts";
-import type { Detail, Figures, Result, SubjectResult } from "./result.ts";
+import type { Detail, Figures, SubjectResult } from "./figures.ts";
+import type { Result } from "./result.ts";
 
 export const operationTitle: Readonly<Record<Operation, string>> = {
   first: "first checkpoint",
