@@ -111,4 +111,5 @@ process.on("message", async (step) => {
     process.send({ error: error.stack });
   }
 });
+process.once("disconnect", () => process.exit());
 process.send({ ok: { peakMB: peakMB() } });

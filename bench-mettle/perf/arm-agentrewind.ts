@@ -11,6 +11,13 @@ const script = fileURLToPath(new URL("agent.mjs", import.meta.url));
 type Step = "idle" | "checkpoint" | "capture" | "turn" | "rewind" | "restore";
 type Answer = { readonly ok?: Record<string, number>; readonly error?: string };
 
+const alive = new Set<ChildProcess>();
+
+/** For who gives up in the middle. */
+export function killAgents(): void {
+  for (const child of alive) child.kill("SIGKILL");
+}
+
 class Agent {
   readonly #child: ChildProcess;
   readonly #exit: Promise<unknown>;
@@ -18,7 +25,8 @@ class Agent {
   constructor(work: string, store: string, modelMs: number) {
     mkdirSync(store, { recursive: true });
     this.#child = fork(script, [work, store, `${modelMs}`], { execArgv: [] });
-    this.#exit = once(this.#child, "exit");
+    alive.add(this.#child);
+    this.#exit = once(this.#child, "exit").then(() => alive.delete(this.#child));
   }
 
   async answer(): Promise<Record<string, number>> {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, statSync
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { agentrewindArm } from "./arm-agentrewind.ts";
+import { agentrewindArm, killAgents } from "./arm-agentrewind.ts";
 import { copyArm } from "./arm-copy.ts";
 import { shadowGitArm, stashArm } from "./arm-git.ts";
 import { resticArm } from "./arm-restic.ts";
@@ -76,6 +76,7 @@ async function main(args: readonly string[]): Promise<void> {
   const subjects: SubjectResult[] = [];
   const tell = (line: string): void => console.error(line);
   const stop = (): void => {
+    killAgents();
     execFileSync("rm", ["-rf", base]);
     process.exit(130);
   };
