@@ -14,6 +14,7 @@ export interface Row {
   readonly operation: Operation;
   readonly arm: string;
   readonly ms: Figures;
+  readonly samplesMs: readonly number[];
   /** p50 against that of the copy and of the shadow git; null where they did not run. */
   readonly timesCopy: number | null;
   readonly timesGit: number | null;
@@ -76,6 +77,7 @@ export function subjectResult(subject: Subject, measured: readonly Measured[]): 
       operation: one.operation,
       arm: one.arm,
       ms: figures(one.samples.map(({ ms }) => ms)),
+      samplesMs: one.samples.map(({ ms }) => digits(ms)),
       timesCopy: ratio(one, "cp"),
       timesGit: ratio(one, "git"),
       storedBytes: Math.round(quantile(one.stored, 0.5)),

@@ -81,33 +81,39 @@ async function main(args: readonly string[]): Promise<void> {
     process.exit(130);
   };
   process.once("SIGINT", stop).once("SIGTERM", stop);
+  /** Also after each subject: a long run that is given up has not been for nothing. */
+  const write = (): string => {
+    const result = makeResult({
+      command: ["npm run bench:perf", ...(args.length === 0 ? [] : ["--", ...args])].join(" "),
+      date: new Date().toISOString().slice(0, 10),
+      machine: { ...machine, loadAfter: loadavg()[0] as number },
+      versions,
+      rounds: options.rounds,
+      quick: options.quick,
+      conditions: conditions(options),
+      arms,
+      subjects,
+    });
+    mkdirSync(options.out, { recursive: true });
+    const text = markdown(result);
+    writeFileSync(join(options.out, "perf.json"), `${JSON.stringify(result, null, 2)}\n`);
+    writeFileSync(join(options.out, "perf.md"), text);
+    writeFileSync(join(options.out, "perf.svg"), svg(result));
+    return text;
+  };
+  let text = "";
   try {
+    const present = arms.filter(({ missing }) => missing === undefined);
     for (const size of options.sizes) {
       const folder = join(base, "source");
       const subject = makeSubject(size, folder);
-      const present = arms.filter(({ missing }) => missing === undefined);
       subjects.push(subjectResult(subject, await runSubject(subject, present, options, base, tell)));
       execFileSync("rm", ["-rf", folder]);
+      text = write();
     }
   } finally {
     execFileSync("rm", ["-rf", base]);
   }
-  const result = makeResult({
-    command: ["npm run bench:perf", ...(args.length === 0 ? [] : ["--", ...args])].join(" "),
-    date: new Date().toISOString().slice(0, 10),
-    machine: { ...machine, loadAfter: loadavg()[0] as number },
-    versions,
-    rounds: options.rounds,
-    quick: options.quick,
-    conditions: conditions(options),
-    arms,
-    subjects,
-  });
-  mkdirSync(options.out, { recursive: true });
-  const text = markdown(result);
-  writeFileSync(join(options.out, "perf.json"), `${JSON.stringify(result, null, 2)}\n`);
-  writeFileSync(join(options.out, "perf.md"), text);
-  writeFileSync(join(options.out, "perf.svg"), svg(result));
   process.stdout.write(text);
   tell(`\nwritten to ${options.out}: perf.json, perf.md, perf.svg`);
 }
