@@ -50,7 +50,7 @@ function chooseArms({ arms: names, modelMs }: Options) {
 function conditions({ settleMs, modelMs, repeats }: Options): string[] {
   return [
     "Arms take turns within each operation and start at another one in each round; each has a copy of the tree of its own, fresh in each round.",
-    "Warm page cache for all: every tree is read once before it is measured.",
+    "Warm page cache for all: every tree is read once before each operation.",
     `${settleMs} ms pass between a change and its measurement, so that no arm must read a file again because it changed in the clock tick of the last reading.`,
     "`sync` runs between two arms, outside of the measured time: what one left to write does not fall into another's.",
     `Up to ${repeats} samples of each operation in a round; one where the first took more than 2 s, and of the first checkpoint and the rewind after rm -rf *.`,
@@ -73,7 +73,7 @@ async function main(args: readonly string[]): Promise<void> {
   buildIfStale();
   const base = mkdtempSync(join(realpathSync(tmpdir()), "agentrewind-bench-"));
   const machine = describeMachine(base);
-  const subjects: SubjectResult[] = [];
+  let subjects: readonly SubjectResult[] = [];
   const tell = (line: string): void => console.error(line);
   const stop = (): void => {
     killAgents();
@@ -81,8 +81,8 @@ async function main(args: readonly string[]): Promise<void> {
     process.exit(130);
   };
   process.once("SIGINT", stop).once("SIGTERM", stop);
-  /** Also after each subject: a long run that is given up has not been for nothing. */
-  const write = (): string => {
+  /** After each round: a long run that is given up has not been for nothing. */
+  const write = (done: readonly SubjectResult[]): string => {
     const result = makeResult({
       command: ["npm run bench:perf", ...(args.length === 0 ? [] : ["--", ...args])].join(" "),
       date: new Date().toISOString().slice(0, 10),
@@ -92,7 +92,7 @@ async function main(args: readonly string[]): Promise<void> {
       quick: options.quick,
       conditions: conditions(options),
       arms,
-      subjects,
+      subjects: done,
     });
     mkdirSync(options.out, { recursive: true });
     const text = markdown(result);
@@ -107,9 +107,12 @@ async function main(args: readonly string[]): Promise<void> {
     for (const size of options.sizes) {
       const folder = join(base, "source");
       const subject = makeSubject(size, folder);
-      subjects.push(subjectResult(subject, await runSubject(subject, present, options, base, tell)));
+      const before = [...subjects];
+      await runSubject(subject, present, options, base, tell, (measured) => {
+        subjects = [...before, subjectResult(subject, measured)];
+        text = write(subjects);
+      });
       execFileSync("rm", ["-rf", folder]);
-      text = write();
     }
   } finally {
     execFileSync("rm", ["-rf", base]);

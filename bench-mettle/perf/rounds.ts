@@ -38,7 +38,8 @@ export async function runSubject(
   options: Options,
   base: string,
   tell: (line: string) => void,
-): Promise<Measured[]> {
+  afterRound: (measured: readonly Measured[]) => void,
+): Promise<void> {
   const all = new Map<string, Measured>();
   const at = (operation: Operation, arm: string, mode: string): Measured => {
     const key = [operation, arm, mode].join("/");
@@ -61,8 +62,8 @@ export async function runSubject(
       for (const { running } of lanes) await running.end();
       execFileSync("rm", ["-rf", folder]);
     }
+    afterRound([...all.values()]);
   }
-  return [...all.values()];
 }
 
 async function openLane(arm: Arm, subject: Subject, folder: string): Promise<Lane> {
@@ -92,9 +93,9 @@ async function runOperation(part: Part): Promise<number> {
   const checkpoints = new Map(lanes.map(({ arm }) => [arm, 0]));
   const slow = new Set<Arm>();
   let { step } = part;
+  for (const { place } of lanes) warm(place.work);
 
-  const settle = async (due: readonly Lane[], ms: number): Promise<void> => {
-    for (const { place } of due) warm(place.work);
+  const settle = async (ms: number): Promise<void> => {
     if (operation !== "unchanged") await sleep(ms);
     if (!options.quick) syncDisk(base);
   };
@@ -118,7 +119,7 @@ async function runOperation(part: Part): Promise<number> {
     if (due.length === 0) break;
     step++;
     const checks = new Map(due.map((lane) => [lane, disturb(operation, lane.place.work, subject, step)]));
-    await settle(due, options.settleMs);
+    await settle(options.settleMs);
     for (const lane of rotate(due, round + repeat)) {
       await measure(
         lane,
@@ -133,7 +134,7 @@ async function runOperation(part: Part): Promise<number> {
     for (const mode of lane.running.modes?.(operation) ?? []) {
       for (let repeat = 0; repeat < (slow.has(lane.arm) ? 1 : repeats); repeat++) {
         const check = disturb(operation, lane.place.work, subject, ++step);
-        await settle([lane], Math.min(options.settleMs, ownSettleMs));
+        await settle(Math.min(options.settleMs, ownSettleMs));
         await measure(lane, mode.name, mode.run, check);
         if (mode.stores) count(lane);
       }
