@@ -57,7 +57,7 @@ export function parseOptions(args: readonly string[]): Options | "help" {
   if (values.only !== undefined && only === undefined)
     throw new Error(`--only ${values.only}: no such operation; there are ${operations.join(", ")}.`);
   return {
-    sizes: list(values.sizes ?? (quick ? "150,sqlite:4" : "1000,10000,100000,sqlite")).map(parseSize),
+    sizes: list(values.sizes ?? (quick ? "120,sqlite:2" : "1000,10000,100000,sqlite")).map(parseSize),
     rounds: count("--rounds", values.rounds ?? (quick ? "1" : "5")),
     repeats: quick ? 1 : 3,
     out: values.out ?? (quick ? join(tmpdir(), "agentrewind-bench-quick") : join("bench-mettle", "results")),
