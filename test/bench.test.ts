@@ -78,6 +78,7 @@ test("AgentRewind's process tells its memory, its event loop, and when a checkpo
 
 test("the table is printed and written, with a row for each operation of each arm and each goal", () => {
   expect(readFileSync(join(out, "perf.md"), "utf8")).toBe(printed);
+  expect(result.command).toBe("npm run bench:perf -- --quick");
   for (const { arm } of result.subjects[0]?.rows ?? []) {
     const { title } = result.arms.find(({ name }) => name === arm) as { title: string };
     for (const operation of operations) {

@@ -62,6 +62,12 @@ function conditions({ settleMs, modelMs, repeats }: Options): string[] {
   ];
 }
 
+/** Without where it was written to, which is nobody's business. */
+function commandOf(args: readonly string[]): string {
+  const shown = args.filter((one, index) => !one.startsWith("--out") && args[index - 1] !== "--out");
+  return ["npm run bench:perf", ...(shown.length === 0 ? [] : ["--", ...shown])].join(" ");
+}
+
 async function main(args: readonly string[]): Promise<void> {
   const options = parseOptions(args);
   if (options === "help") {
@@ -84,7 +90,7 @@ async function main(args: readonly string[]): Promise<void> {
   /** After each round: a long run that is given up has not been for nothing. */
   const write = (done: readonly SubjectResult[]): string => {
     const result = makeResult({
-      command: ["npm run bench:perf", ...(args.length === 0 ? [] : ["--", ...args])].join(" "),
+      command: commandOf(args),
       date: new Date().toISOString().slice(0, 10),
       machine: { ...machine, loadAfter: loadavg()[0] as number },
       versions,
