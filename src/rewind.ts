@@ -175,6 +175,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
       await environment.close();
+      await objects.settled();
       lock.release();
       store.close();
     };

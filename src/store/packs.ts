@@ -48,32 +48,36 @@ export interface PackRow {
   readonly synced: number;
 }
 
-/** A batch that has written and not yet committed. */
-export type PackUser = object;
-
+/** One batch writes to a pack at a time: `pack.length` never passes bytes that are still to be written, so a sync up to it is a whole one. */
 export interface PackWriter {
   readonly id: number;
   readonly fd: number;
-  /** Room for `size` bytes behind the last; the user writes them itself. Returns where. */
-  reserve(user: PackUser, size: number): number;
+  /** Room for `size` bytes behind the last; the batch writes them itself. Returns where. */
+  reserve(size: number): number;
   /** Writes behind the last byte and returns where. */
-  append(user: PackUser, parts: readonly Uint8Array[], size: number): number;
+  append(parts: readonly Uint8Array[], size: number): number;
   /** Everything up to `end` has its rows. */
   committed(end: number): void;
-  /** The user writes no more. What nobody needs any more behind the committed length is given back to the disk. */
-  leave(user: PackUser): void;
-  /** Nobody writes to it and it has reached its size: the next writer takes another. */
+  /** The batch writes no more. What was not committed is given back to the disk. */
+  leave(): void;
+  /** It has reached its size: the next batch takes another. */
   isFull(): boolean;
   close(): void;
 }
 
-export function openPackWriter(sql: Sql, folder: string, environment: string): PackWriter {
-  const row = sql
-    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC LIMIT 1")
-    .get(environment, packLimit) as PackRow | undefined;
+/** Opens the newest pack that has room and is not `taken`, or a new one. */
+export function openPackWriter(
+  sql: Sql,
+  folder: string,
+  environment: string,
+  taken: readonly PackWriter[] = [],
+): PackWriter {
+  const rows = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC")
+    .all(environment, packLimit) as PackRow[];
+  const row = rows.find(({ id }) => taken.every((one) => one.id !== id));
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
   const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
-  const users = new Set<PackUser>();
   let safe = row?.length ?? magic.length;
   let end = safe;
   let id = row?.id;
@@ -84,8 +88,7 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
       .run(name, environment, magic.length, bootId());
     id = Number(added.lastInsertRowid);
   }
-  function reserve(user: PackUser, size: number): number {
-    users.add(user);
+  function reserve(size: number): number {
     end += size;
     return end - size;
   }
@@ -93,21 +96,19 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
     id,
     fd,
     reserve,
-    append(user, parts, size) {
-      const offset = reserve(user, size);
+    append(parts, size) {
+      const offset = reserve(size);
       writeParts(fd, parts, size, offset);
       return offset;
     },
     committed(upTo) {
       safe = Math.max(safe, upTo);
     },
-    leave(user) {
-      users.delete(user);
-      if (users.size > 0) return;
+    leave() {
       end = safe;
       cutTo(fd, safe);
     },
-    isFull: () => users.size === 0 && safe >= packLimit,
+    isFull: () => safe >= packLimit,
     close: () => closeSync(fd),
   };
 }

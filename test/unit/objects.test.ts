@@ -118,6 +118,28 @@ test("F-21: sync marks what it has put on disk", async () => {
   expect(lengths()).toEqual({ length: 15, synced: 15 });
 });
 
+test("F-21: a sync beside a batch that has still to write its bytes does not count them as written", async () => {
+  const { path, store } = temporaryStore();
+  const { objects } = store.open("e1");
+  const slow = objects.batch();
+  const bytes = Buffer.from("written late");
+  const { fd, offsets } = slow.reserve(hashOf(bytes), Uint32Array.of(bytes.length));
+  const quick = objects.batch();
+  quick.put(Buffer.from("quick"));
+  await quick.commit();
+  await objects.sync();
+  writeSync(fd, bytes, 0, bytes.length, offsets[0]);
+  await slow.commit();
+  const unsynced = store.sql.prepare("SELECT sum(length - synced) FROM pack").pluck();
+  expect(unsynced.get()).toBe(bytes.length);
+  await objects.sync();
+  expect(unsynced.get()).toBe(0);
+  const next = objects.batch();
+  next.put(Buffer.from("next"));
+  await next.commit();
+  expect(readdirSync(join(path, "packs")), "packs are used again").toHaveLength(2);
+});
+
 test("F-25: after a restart of the machine only whole objects keep their row", async () => {
   const { path, store } = temporaryStore();
   const { objects } = store.open("e1");
