@@ -5,17 +5,8 @@ import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { type Batch, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
-import {
-  fsyncFile,
-  type Hash,
-  hashOf,
-  openPackWriter,
-  type PackRow,
-  type PackWriter,
-  readAt,
-  syncFolder,
-  trimPacks,
-} from "./packs.ts";
+import { syncFile, syncFolder } from "./io.ts";
+import { type Hash, hashOf, openPackWriter, type PackRow, type PackWriter, readAt, trimPacks } from "./packs.ts";
 
 export { type Batch, type Hash, hashOf };
 
@@ -70,12 +61,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
 
   async function syncPacks(): Promise<void> {
     for (const row of unsynced.all() as PackRow[]) {
-      const fd = openSync(join(folder, row.name), "r");
-      try {
-        await fsyncFile(fd);
-      } finally {
-        closeSync(fd);
-      }
+      await syncFile(join(folder, row.name));
       if (row.synced === 0) syncFolder(folder);
       setSynced.run(row.length, row.id);
     }

@@ -1,21 +1,9 @@
 // Packs: files of object bytes laid end to end, and what of them survives (F-5, F-21, F-25).
 import { createHash, randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fstatSync,
-  fsync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-  writeSync,
-  writevSync,
-} from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Sql } from "./database.ts";
+import { cutFile, openForWriting, writeAll, writeParts } from "./io.ts";
 
 /** A 32-byte SHA-256. */
 export type Hash = Buffer;
@@ -77,7 +65,7 @@ export function openPackWriter(
     .all(environment, packLimit) as PackRow[];
   const row = rows.find(({ id }) => taken.every((one) => one.id !== id));
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
-  const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
+  const fd = openForWriting(join(folder, name), row === undefined ? "wx+" : "r+");
   let safe = row?.length ?? magic.length;
   let end = safe;
   let id = row?.id;
@@ -106,7 +94,7 @@ export function openPackWriter(
     },
     leave() {
       end = safe;
-      cutTo(fd, safe);
+      cutFile(fd, safe);
     },
     isFull: () => safe >= packLimit,
     close: () => closeSync(fd),
@@ -121,17 +109,13 @@ export function trimPacks(sql: Sql, folder: string, environment: string): void {
     const path = join(folder, row.name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (size <= row.length) continue;
-    const fd = openSync(path, "r+");
+    const fd = openForWriting(path, "r+");
     try {
-      cutTo(fd, row.length);
+      cutFile(fd, row.length);
     } finally {
       closeSync(fd);
     }
   }
-}
-
-function cutTo(fd: number, length: number): void {
-  if (fstatSync(fd).size > length) ftruncateSync(fd, length);
 }
 
 export function readAt(fd: number, at: Place): Buffer | undefined {
@@ -142,27 +126,6 @@ export function readAt(fd: number, at: Place): Buffer | undefined {
     done += n;
   }
   return bytes;
-}
-
-export const fsyncFile = promisify(fsync);
-
-export function syncFolder(folder: string): void {
-  const fd = openSync(folder, "r");
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function writeAll(fd: number, bytes: Uint8Array, position: number): void {
-  let done = 0;
-  while (done < bytes.length) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
-}
-
-function writeParts(fd: number, parts: readonly Uint8Array[], size: number, position: number): void {
-  const written = writevSync(fd, parts as Uint8Array[], position);
-  if (written < size) writeAll(fd, Buffer.concat(parts, size).subarray(written), position + written);
 }
 
 /** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */
