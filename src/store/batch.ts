@@ -1,6 +1,6 @@
 // Objects on their way in: looked up, given room in the pack, written, and made visible at the end (F-5, F-6).
 import { makeBreather } from "../breathe.ts";
-import { asDiskFull } from "../errors.ts";
+import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql, Statement } from "./database.ts";
 import { bootId, type Hash, hashOf, type PackWriter } from "./packs.ts";
@@ -102,7 +102,7 @@ export function openBatch(
 
   function failed(error: unknown): unknown {
     leave();
-    return asDiskFull(error, "the store");
+    return asWriteFailure(error, "the store");
   }
 
   /** The rows from `from` on, as many as one transaction takes. Returns where the next begins. */

@@ -1,7 +1,7 @@
 // Opens the catalog: refuses a newer format, migrates an older one, sets the durability that docs/format.md relies on.
 import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
-import { asDiskFull, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import { setMode } from "./io.ts";
 import { applicationId, formatVersion, migrations } from "./schema.ts";
 
@@ -17,7 +17,7 @@ export function openDatabase(path: string): Sql {
   try {
     sql = new Database(path, { timeout: patienceMs });
   } catch (error) {
-    throw asDiskFull(error, path);
+    throw asWriteFailure(error, path);
   }
   try {
     useLog(sql);
@@ -27,7 +27,7 @@ export function openDatabase(path: string): Sql {
     for (const suffix of ["", "-wal", "-shm"]) if (existsSync(path + suffix)) setMode(path + suffix, 0o600);
   } catch (error) {
     sql.close();
-    throw asDamaged(asDiskFull(error, path), path);
+    throw asDamaged(asWriteFailure(error, path), path);
   }
   return sql;
 }

@@ -1,12 +1,21 @@
 // Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { type Batch, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
 import { syncFile, syncFolder } from "./io.ts";
-import { type Hash, hashOf, openPackWriter, type PackRow, type PackWriter, readAt, trimPacks } from "./packs.ts";
+import {
+  type Hash,
+  hashOf,
+  openPackWriter,
+  type PackRow,
+  type PackWriter,
+  readAt,
+  trimPacks,
+  writeAgain,
+} from "./packs.ts";
 
 export { type Batch, type Hash, hashOf };
 
@@ -59,11 +68,21 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     },
   };
 
+  /** Packs whose last fsync failed: the kernel then forgets which of their bytes are not on disk, and the next fsync would lie. */
+  const doubtful = new Set<number>();
+
   async function syncPacks(): Promise<void> {
     for (const row of unsynced.all() as PackRow[]) {
-      await syncFile(join(folder, row.name));
-      if (row.synced === 0) syncFolder(folder);
-      setSynced.run(row.length, row.id);
+      try {
+        if (doubtful.has(row.id)) writeAgain(sql, folder, row);
+        doubtful.add(row.id);
+        await syncFile(join(folder, row.name));
+        if (row.synced === 0) syncFolder(folder);
+        setSynced.run(row.length, row.id);
+        doubtful.delete(row.id);
+      } catch (error) {
+        throw asWriteFailure(error, "the store");
+      }
     }
     fault("durable.packs-synced");
   }

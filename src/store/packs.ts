@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
 import { cutFile, openForWriting, writeAll, writeParts } from "./io.ts";
 
@@ -128,6 +129,36 @@ export function readAt(fd: number, at: Place): Buffer | undefined {
   return bytes;
 }
 
+/** Writes what is not known to be on disk over itself, so that the next fsync has to see to it. @throws STORE_CORRUPT when bytes are lost already */
+export function writeAgain(sql: Sql, folder: string, row: PackRow): void {
+  const fd = openForWriting(join(folder, row.name), "r+");
+  try {
+    if (row.synced === 0) writeAll(fd, magic, 0);
+    for (const at of unsyncedObjects(sql, row)) {
+      const bytes = readAt(fd, at);
+      if (bytes === undefined || !hashOf(bytes).equals(at.hash)) {
+        throw new RewindError(
+          "STORE_CORRUPT",
+          `The disk lost bytes of the pack ${row.name} that were not yet safe on it.`,
+          {
+            hint: "Close the workspace and look at the disk; `agentrewind verify` shows which checkpoints are affected.",
+            details: { pack: row.name },
+          },
+        );
+      }
+      writeAll(fd, bytes, at.offset);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function unsyncedObjects(sql: Sql, row: PackRow): (Place & { hash: Buffer })[] {
+  return sql
+    .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
+    .all(row.id, row.synced) as (Place & { hash: Buffer })[];
+}
+
 /** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */
 export function dropLostObjects(sql: Sql, folder: string): number {
   const boot = bootId();
@@ -136,10 +167,7 @@ export function dropLostObjects(sql: Sql, folder: string): number {
     .all(boot) as PackRow[];
   let lost = 0;
   for (const row of packs) {
-    const rows = sql
-      .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
-      .all(row.id, row.synced) as (Place & { hash: Buffer })[];
-    const gone = rows.filter((at) => !isWhole(join(folder, row.name), at));
+    const gone = unsyncedObjects(sql, row).filter((at) => !isWhole(join(folder, row.name), at));
     sql
       .transaction(() => {
         for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);

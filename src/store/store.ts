@@ -1,5 +1,6 @@
 // A store as its users hold it: layout, catalog, objects, and the order in which they reach the disk.
 import { existsSync } from "node:fs";
+import { asWriteFailure } from "../errors.ts";
 import { type Catalog, openCatalog } from "./catalog.ts";
 import { openDatabase, type Sql } from "./database.ts";
 import { syncFile } from "./io.ts";
@@ -20,7 +21,11 @@ export interface Store {
 /** Opens the store at `path` and makes it when it is not there. @throws STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL */
 export function openStore(path: string): Store {
   const layout = layoutOf(path);
-  prepareLayout(layout);
+  try {
+    prepareLayout(layout);
+  } catch (error) {
+    throw asWriteFailure(error, path);
+  }
   const sql = openDatabase(layout.catalog);
   dropLostObjects(sql, layout.packs);
   const opened: Objects[] = [];
@@ -36,7 +41,11 @@ export function openStore(path: string): Store {
       // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
       const log = `${layout.catalog}-wal`;
       if (!existsSync(log)) return;
-      await syncFile(log, "data");
+      try {
+        await syncFile(log, "data");
+      } catch (error) {
+        throw asWriteFailure(error, "the store's catalog");
+      }
     },
     close() {
       for (const objects of opened) objects.close();

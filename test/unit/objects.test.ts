@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { hashOf } from "../../src/store/objects.ts";
 import { openStore } from "../../src/store/store.ts";
+import { armWriteFault } from "../../src/write-faults.ts";
 import { temporaryStore } from "./store.ts";
 
 const packOf = (path: string): string => join(path, "packs", readdirSync(join(path, "packs"))[0] as string);
@@ -141,6 +142,26 @@ test("F-21: a sync beside a batch that has still to write its bytes does not cou
   next.put(Buffer.from("next"));
   await next.commit();
   expect(readdirSync(join(path, "packs")), "packs are used again").toHaveLength(2);
+});
+
+test("F-21: what an fsync failed on is written again before it counts, and never counts when it is lost", async () => {
+  const { path, store } = temporaryStore();
+  const { objects } = store.open("e1");
+  const batch = objects.batch();
+  batch.put(Buffer.from("precious"));
+  await batch.commit();
+  const synced = store.sql.prepare("SELECT synced FROM pack").pluck();
+  armWriteFault("EIO:1");
+  await expect(objects.sync()).rejects.toMatchObject({ code: "WRITE_FAILED" });
+  armWriteFault(undefined);
+  expect(synced.get()).toBe(0);
+  const whole = readFileSync(packOf(path));
+  writeFileSync(packOf(path), Buffer.alloc(whole.length));
+  await expect(objects.sync()).rejects.toMatchObject({ code: "STORE_CORRUPT" });
+  expect(synced.get()).toBe(0);
+  writeFileSync(packOf(path), whole);
+  await objects.sync();
+  expect(synced.get()).toBe(whole.length);
 });
 
 test("F-25: after a restart of the machine only whole objects keep their row", async () => {

@@ -4,7 +4,7 @@ import { normalize, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
-import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { makeFolder, writeAll } from "../../store/io.ts";
 import type { Objects } from "../../store/objects.ts";
 import type {
@@ -82,7 +82,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
           cause: error,
         });
       }
-      throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
+      throw isGone(error) && !exists(root) ? goneError(root, error) : asWriteFailure(error, "the store");
     }
   }
 
