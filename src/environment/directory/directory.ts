@@ -1,10 +1,11 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
-import { closeSync, mkdirSync, readFileSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { normalize, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
-import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
+import { makeFolder, writeAll } from "../../store/io.ts";
 import type { Objects } from "../../store/objects.ts";
 import type {
   Capture,
@@ -82,7 +83,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
           cause: error,
         });
       }
-      throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
+      throw isGone(error) && !exists(root) ? goneError(root, error) : asWriteFailure(error, "the store");
     }
   }
 
@@ -109,7 +110,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   async function restore(manifest: Manifest, { keep, signal }: RestoreOptions = {}): Promise<Restored> {
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!exists(root)) mkdirSync(root, { recursive: true });
+    if (!exists(root)) makeFolder(root);
     const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
     const folders = new Set<RawPath>();
     for (const path of keptPaths) {
@@ -311,7 +312,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   if (present === undefined) {
     const fd = posix.create(path);
     try {
-      writeFileSync(fd, data);
+      writeAll(fd, Buffer.from(data), 0);
     } finally {
       closeSync(fd);
     }
@@ -320,7 +321,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   }
   const fd = posix.openWrite(path);
   try {
-    writeFileSync(fd, data);
+    writeAll(fd, Buffer.from(data), 0);
   } finally {
     closeSync(fd);
   }
