@@ -106,7 +106,7 @@ export interface NativeScannerHandle {
   groups(): Buffer[][];
   /** The kept scan as bytes, for `load` of the same build; null when there is none. */
   save(): Promise<Buffer | null>;
-  load(image: Uint8Array): Promise<boolean>;
+  load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
 }
 
 /** Flags of Native.rename. */

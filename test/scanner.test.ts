@@ -122,11 +122,23 @@ for (const way of ["native", "portable"] as const) {
       expect(second.snapshot).toEqual(first.snapshot);
       const image = (await scanner.save()) as Uint8Array;
       const next = bench(place, way);
-      expect(await next.scanner.load(image)).toBe(true);
+      expect(await next.scanner.load(image, null)).toBe(true);
       const third = await next.scan();
       expect(third.snapshot).toEqual(first.snapshot);
       // Into an empty store goes only what a scan reads: here the snapshot itself.
       expect(third.written).toBeLessThan(200);
+    });
+
+    test("what changed in a run of the machine that may have lost it is read again", async () => {
+      const place = makePlace();
+      plant(place);
+      await settle();
+      const { scanner, scan } = bench(place, way);
+      await scan();
+      const image = (await scanner.save()) as Uint8Array;
+      const { scanner: next, scan: scanNext } = bench(place, way);
+      expect(await next.load(image, BigInt(Date.now() - 3_600_000) * 1_000_000n)).toBe(true);
+      expect((await scanNext()).written).toBeGreaterThan(500_000);
     });
 
     test("an image that is cut, damaged or another way's is refused", async () => {
@@ -137,9 +149,9 @@ for (const way of ["native", "portable"] as const) {
       const image = Buffer.from((await scanner.save()) as Uint8Array);
       const { scanner: fresh } = bench(place, way);
       for (const wrong of [image.subarray(0, image.length - 1), image.subarray(1), Buffer.alloc(0), Buffer.from("{}")])
-        expect(await fresh.load(wrong)).toBe(false);
+        expect(await fresh.load(wrong, null)).toBe(false);
       image.writeUInt8(image.readUInt8(image.length >> 1) ^ 1, image.length >> 1);
-      expect(await fresh.load(image)).toBe(false);
+      expect(await fresh.load(image, null)).toBe(false);
     });
 
     test("what is excluded and the staging folder are out of sight, also when they come later", async () => {

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <limits>
 #include <mutex>
 
 #include "../core/scan.hpp"
@@ -172,8 +173,12 @@ void* run(void* argument) {
 
 class TreeWorker : public Napi::AsyncWorker {
  public:
-  TreeWorker(Napi::Env env, std::shared_ptr<ScannerState> state, std::string image)
-      : Napi::AsyncWorker(env, "tree"), deferred_(env), state_(std::move(state)), image_(std::move(image)) {
+  TreeWorker(Napi::Env env, std::shared_ptr<ScannerState> state, std::string image, int64_t unsettledFromNs)
+      : Napi::AsyncWorker(env, "tree"),
+        deferred_(env),
+        state_(std::move(state)),
+        image_(std::move(image)),
+        unsettledFromNs_(unsettledFromNs) {
     tree_ = state_->kept;
     loads_ = !image_.empty();
   }
@@ -182,7 +187,7 @@ class TreeWorker : public Napi::AsyncWorker {
 
  protected:
   void Execute() override {
-    if (loads_) tree_ = loadTree(image_);
+    if (loads_) tree_ = loadTree(image_, unsettledFromNs_);
     else if (tree_) image_ = saveTree(*tree_);
   }
 
@@ -196,6 +201,7 @@ class TreeWorker : public Napi::AsyncWorker {
   Napi::Promise::Deferred deferred_;
   const std::shared_ptr<ScannerState> state_;
   std::string image_;
+  const int64_t unsettledFromNs_;
   std::shared_ptr<const Node> tree_;
   bool loads_;
 };
@@ -284,18 +290,20 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     return list;
   }
 
-  Napi::Value save(const Napi::CallbackInfo& info) { return work(info.Env(), {}); }
+  Napi::Value save(const Napi::CallbackInfo& info) { return work(info.Env(), {}, 0); }
 
   Napi::Value load(const Napi::CallbackInfo& info) {
     Arguments arguments(info);
     std::string image = arguments.bytes("image");
+    const int64_t unsettledFromNs =
+        arguments.optionalNanoseconds("unsettledFromNs").value_or(std::numeric_limits<int64_t>::max());
     if (!arguments.ok()) return info.Env().Undefined();
     // An empty image is no tree.
-    return work(info.Env(), image.empty() ? std::string(1, '\0') : std::move(image));
+    return work(info.Env(), image.empty() ? std::string(1, '\0') : std::move(image), unsettledFromNs);
   }
 
-  Napi::Value work(Napi::Env env, std::string image) {
-    auto* worker = new TreeWorker(env, state_, std::move(image));
+  Napi::Value work(Napi::Env env, std::string image, int64_t unsettledFromNs) {
+    auto* worker = new TreeWorker(env, state_, std::move(image), unsettledFromNs);
     worker->Queue();
     return worker->promise();
   }

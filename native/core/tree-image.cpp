@@ -54,7 +54,7 @@ void append(std::string& out, const Node& node) {
 
 class Loader {
  public:
-  explicit Loader(std::string_view bytes) : rest_(bytes) {}
+  Loader(std::string_view bytes, int64_t unsettledFromNs) : rest_(bytes), unsettledFromNs_(unsettledFromNs) {}
 
   bool load(Node& node) {
     Fixed fixed;
@@ -75,7 +75,7 @@ class Loader {
     node.type = fixed.type;
     node.flags = fixed.flags;
     node.hasContent = fixed.hasContent;
-    node.settled = fixed.settled;
+    node.settled = fixed.settled && fixed.stat.ctimeNs < unsettledFromNs_;
     if (!fixed.hasChildren) return true;
     if (fixed.children > rest_.size() / sizeof(Fixed)) return false;
     auto directory = std::make_shared<Directory>();
@@ -98,6 +98,7 @@ class Loader {
   }
 
   std::string_view rest_;
+  const int64_t unsettledFromNs_;
 };
 
 }  // namespace
@@ -111,13 +112,13 @@ std::string saveTree(const Node& root) {
   return image;
 }
 
-std::shared_ptr<const Node> loadTree(std::string_view image) {
+std::shared_ptr<const Node> loadTree(std::string_view image, int64_t unsettledFromNs) {
   Sha256 digest{};
   if (image.size() < magicSize + digest.size() || image.substr(0, magicSize) != std::string_view(magic, magicSize)) return nullptr;
   const std::string_view body = image.substr(0, image.size() - digest.size());
   if (!sha256(body.data(), body.size(), digest)) return nullptr;
   if (std::memcmp(digest.data(), image.data() + body.size(), digest.size()) != 0) return nullptr;
-  Loader loader(body.substr(magicSize));
+  Loader loader(body.substr(magicSize), unsettledFromNs);
   auto root = std::make_shared<Node>();
   if (!loader.load(*root) || !loader.done()) return nullptr;
   return root;

@@ -11,7 +11,7 @@ namespace agentrewind {
 
 std::string saveTree(const Node& root);
 
-/** Null when the bytes are not whole or another version's. */
-std::shared_ptr<const Node> loadTree(std::string_view image);
+/** Null when the bytes are not whole or another version's. Entries that changed at `unsettledFromNs` or later will be read again. */
+std::shared_ptr<const Node> loadTree(std::string_view image, int64_t unsettledFromNs);
 
 }  // namespace agentrewind

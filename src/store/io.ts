@@ -15,6 +15,7 @@ import {
   writevSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { setImmediate as immediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { systemCode } from "../errors.ts";
 import { beforeChange } from "../write-faults.ts";
@@ -83,13 +84,19 @@ export function syncFolder(folder: string): void {
   }
 }
 
+/** What a write may take of the event loop's time at once. */
+const pieceSize = 1 << 20;
+
 /** Puts `bytes` at `path`, all of them or none, also when the power fails: temporary file, fsync, rename, fsync of the folder. */
 export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   try {
     const fd = openForWriting(temporary, "w");
     try {
-      writeAll(fd, bytes, 0);
+      for (let at = 0; at < bytes.length; at += pieceSize) {
+        writeAll(fd, bytes.subarray(at, at + pieceSize), at);
+        await immediate();
+      }
       if (fstatSync(fd).size !== bytes.length) throw new Error(`${temporary} was written in part`);
       beforeChange("fsync");
       await fsyncFile(fd);

@@ -73,8 +73,8 @@ export class NativeScanner implements Scanner {
     return this.#handle.save();
   }
 
-  load(image: Uint8Array): Promise<boolean> {
-    return this.#handle.load(image);
+  load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean> {
+    return this.#handle.load(image, unsettledFromNs);
   }
 
   forget(): void {

@@ -30,7 +30,7 @@ export async function saveTree(root: ScannedEntry): Promise<Uint8Array> {
   return Buffer.from(`${digestOf(body)}\n${body}`);
 }
 
-export function loadTree(image: Uint8Array): ScannedEntry | undefined {
+export function loadTree(image: Uint8Array, unsettledFromNs: bigint | null): ScannedEntry | undefined {
   try {
     const text = Buffer.from(image).toString("utf8");
     const body = text.slice(65);
@@ -42,7 +42,8 @@ export function loadTree(image: Uint8Array): ScannedEntry | undefined {
       const entry = decodeEntry(Buffer.from(bytes, "base64"));
       const children =
         count < 0 ? null : { entries: stack.splice(stack.length - count, count), hash: entry.content as Buffer };
-      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), settled: settled === 1, children });
+      const known = settled === 1 && (unsettledFromNs === null || BigInt(ctimeNs) < unsettledFromNs);
+      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), settled: known, children });
     }
     return stack[0];
   } catch {

@@ -44,8 +44,8 @@ export class PortableScanner implements Scanner {
     return this.#kept === undefined ? null : saveTree(this.#kept);
   }
 
-  async load(image: Uint8Array): Promise<boolean> {
-    this.#kept = loadTree(image);
+  async load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean> {
+    this.#kept = loadTree(image, unsettledFromNs);
     return this.#kept !== undefined;
   }
 

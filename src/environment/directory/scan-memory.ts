@@ -1,9 +1,22 @@
 // Keeps what a scanner knows between processes. Losing it costs time; trusting it wrongly would lose content, so only what a checkpoint holds is taken up.
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
+import { uptime } from "node:os";
+import { replaceFile } from "../../store/io.ts";
 import type { Hash } from "../../store/objects.ts";
+import { bootId } from "../../store/packs.ts";
 import type { Scanner } from "./scanner.ts";
 
 const nameLength = 32;
+const clockMarginNs = 60_000_000_000n;
+
+/** In front of the scanner's image: the snapshot's name, when the machine's run began, and which run it was. */
+function header(snapshot: Hash): Buffer {
+  const began = Buffer.alloc(8);
+  began.writeBigInt64LE(BigInt(Date.now()) * 1_000_000n - BigInt(Math.ceil(uptime() * 1e9)));
+  return Buffer.concat([snapshot, began, Buffer.from(bootId().padEnd(bootLength))]);
+}
+const bootLength = 40;
+const headerLength = nameLength + 8 + bootLength;
 
 export interface ScanMemoryOptions {
   readonly scanner: Scanner;
@@ -29,9 +42,13 @@ export class ScanMemory {
     this.#loaded = true;
     const { scanner, file, isHeld } = this.#options;
     const bytes = await readFile(file).catch(() => undefined);
-    const snapshot = bytes?.subarray(0, nameLength);
-    if (bytes === undefined || snapshot?.length !== nameLength || !isHeld(snapshot.toString("hex"))) return;
-    if (!(await scanner.load(bytes.subarray(nameLength)))) return;
+    if (bytes === undefined || bytes.length < headerLength) return;
+    const snapshot = bytes.subarray(0, nameLength);
+    if (!isHeld(snapshot.toString("hex"))) return;
+    // A power loss can keep an inode's times and lose its bytes. What was not touched in that run of the machine had been read from the disk.
+    const sameRun = bytes.toString("utf8", nameLength + 8, headerLength).trim() === bootId();
+    const unsettledFromNs = sameRun ? null : bytes.readBigInt64LE(nameLength) - clockMarginNs;
+    if (!(await scanner.load(bytes.subarray(headerLength), unsettledFromNs))) return;
     this.#snapshot = snapshot;
     this.#saved = snapshot;
   }
@@ -54,14 +71,9 @@ export class ScanMemory {
     if (snapshot === undefined || this.#saved?.equals(snapshot) === true) return;
     this.#saved = snapshot;
     const { scanner, file } = this.#options;
-    const temporary = `${file}.new`;
-    try {
-      const image = await scanner.save();
-      if (image === null) return;
-      await writeFile(temporary, [snapshot, image], { mode: 0o600 });
-      await rename(temporary, file);
-    } catch {
-      await rm(temporary, { force: true }).catch(() => {});
-    }
+    const image = await scanner.save();
+    if (image === null) return;
+    // Without it the next process reads everything once more.
+    await replaceFile(file, Buffer.concat([header(snapshot), image])).catch(() => {});
   }
 }

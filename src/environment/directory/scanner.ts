@@ -43,8 +43,8 @@ export interface Scanner {
   groups(): ReadonlyMap<RawPath, readonly RawPath[]>;
   /** What the kept scan knows for the next process; null when it knows nothing. */
   save(): Promise<Uint8Array | null>;
-  /** Takes up what `save` gave. False when it is of no use. */
-  load(image: Uint8Array): Promise<boolean>;
+  /** Takes up what `save` gave; entries that changed at `unsettledFromNs` or later (null: none) will be read again. False when it is of no use. */
+  load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
   /** The next scan reads everything. */
   forget(): void;
 }
