@@ -62,6 +62,8 @@ export function openPortablePosix(rootPath: string): Posix {
       "device nodes and FIFOs",
       "paths longer than PATH_MAX",
       "protection against links swapped in while a restore writes",
+      "stores through shared mappings",
+      "a database and its log as of one moment",
       ...(owners ? [] : ["owners (needs root)"]),
     ],
     readDirectory(path) {
