@@ -201,6 +201,23 @@ describe("immutable and append-only", () => {
     },
   );
 
+  onBothPaths(
+    "of a hard-link group every name is right or named when its first cannot be changed",
+    { needs: ["immutable"], unmended: true },
+    async () => {
+      const place = makePlace();
+      const { workspace } = place;
+      sh(workspace, "mkdir d; echo 1 > d/first; ln d/first other");
+      const thread = (await useRewind(place)).thread("t");
+      await thread.checkpoint();
+      sh(workspace, "echo 2 > other");
+      flag(join(workspace, "d"), "+i");
+      const named = (await thread.rewind({ to: "c0" })).notRestored.map((one) => one.path);
+      expect(named).toContain("d/first");
+      if (!named.includes("other")) expect(fs.readFileSync(join(workspace, "other"), "utf8")).toBe("1\n");
+    },
+  );
+
   onBothPaths("in an immutable workspace nothing is touched", { needs: ["immutable"] }, async (times) => {
     const place = makePlace();
     const { workspace } = place;
