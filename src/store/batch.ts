@@ -151,7 +151,8 @@ export function openBatch(
       const start = pack.reserve(size);
       for (let i = 0; i < offsets.length; i++)
         if ((offsets[i] as number) >= 0) offsets[i] = start + (offsets[i] as number);
-      if (size > 0) rows.push({ names, offsets, lengths });
+      // An empty object takes no room and has a row all the same.
+      if (offsets.some((offset) => offset >= 0)) rows.push({ names, offsets, lengths });
       written += size;
       return { fd: pack.fd, offsets };
     },
