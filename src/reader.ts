@@ -17,6 +17,7 @@ import { isHeld } from "./store/control.ts";
 import { openDatabase, type Sql } from "./store/database.ts";
 import { type Layout, layoutOf } from "./store/layout.ts";
 import { type Objects, openObjects } from "./store/objects.ts";
+import { openUses } from "./store/uses.ts";
 import { type EnvironmentRow, findEnvironment } from "./store/workspaces.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
@@ -59,7 +60,10 @@ export function openReader(store: string, workspace: string): Reader | undefined
   const layout = layoutOf(store);
   if (!existsSync(layout.catalog)) return undefined;
   const sql = openDatabase(layout.catalog);
-  const objects = openObjects(sql, layout.packs, null);
+  const uses = openUses(sql, layout.locks);
+  const objects = openObjects(sql, layout.packs, null, uses);
+  // Begins before the moment that is read: nothing of that moment is taken away by gc while it is looked at.
+  uses.enter();
   try {
     // One moment for everything that is read, whatever is written meanwhile.
     sql.exec("BEGIN");
@@ -71,11 +75,13 @@ export function openReader(store: string, workspace: string): Reader | undefined
       count: (table) => sql.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number,
       close() {
         objects.close();
+        uses.close();
         sql.close();
       },
     };
   } catch (error) {
     objects.close();
+    uses.close();
     sql.close();
     throw error;
   }

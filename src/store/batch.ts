@@ -43,6 +43,7 @@ export function openBatch(
   open: () => PackWriter,
   known: (hash: Hash, key: string) => boolean,
   insert: Statement,
+  enter: () => () => void,
 ): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const seen = new Set<string>();
@@ -52,6 +53,8 @@ export function openBatch(
   let written = 0;
   let writer: PackWriter | undefined;
   const user = {};
+  /** What was found in the store stays until the batch has ended (F-32). */
+  let leaveUse: (() => void) | undefined;
 
   function use(): PackWriter {
     writer ??= open();
@@ -59,6 +62,7 @@ export function openBatch(
   }
 
   function isNew(hash: Hash): boolean {
+    leaveUse ??= enter();
     const key = hash.toString("latin1");
     if (seen.has(key) || known(hash, key)) return false;
     seen.add(key);
@@ -91,6 +95,8 @@ export function openBatch(
     written = 0;
     writer?.leave(user);
     writer = undefined;
+    leaveUse?.();
+    leaveUse = undefined;
   }
 
   function failed(error: unknown): unknown {

@@ -15,13 +15,14 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
 
 /** A 32-byte SHA-256. */
 export type Hash = Buffer;
 
-const magic = Buffer.from("ARWPACK1");
-const packLimit = 256 << 20;
+export const magic = Buffer.from("ARWPACK1");
+export const packLimit = 256 << 20;
 
 export function hashOf(bytes: Uint8Array): Hash {
   return createHash("sha256").update(bytes).digest();
@@ -64,12 +65,16 @@ export interface PackWriter {
   leave(user: PackUser): void;
   /** Nobody writes to it and it has reached its size: the next writer takes another. */
   isFull(): boolean;
+  /** No batch is under way. */
+  isIdle(): boolean;
   close(): void;
 }
 
 export function openPackWriter(sql: Sql, folder: string, environment: string): PackWriter {
   const row = sql
-    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC LIMIT 1")
+    .prepare(
+      "SELECT id, name, length, synced FROM pack WHERE environment = ? AND sealed = 0 AND length < ? ORDER BY id DESC LIMIT 1",
+    )
     .get(environment, packLimit) as PackRow | undefined;
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
   const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
@@ -79,6 +84,7 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
   let id = row?.id;
   if (id === undefined) {
     writeAll(fd, magic, 0);
+    fault("pack.created");
     const added = sql
       .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
       .run(name, environment, magic.length, bootId());
@@ -107,6 +113,7 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
       end = safe;
       cutTo(fd, safe);
     },
+    isIdle: () => users.size === 0,
     isFull: () => users.size === 0 && safe >= packLimit,
     close: () => closeSync(fd),
   };
@@ -178,7 +185,7 @@ export function dropLostObjects(sql: Sql, folder: string): number {
     const gone = rows.filter((at) => !isWhole(join(folder, row.name), at));
     sql
       .transaction(() => {
-        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);
+        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ? AND pack = ?").run(at.hash, row.id);
         sql.prepare("UPDATE pack SET boot = ? WHERE id = ?").run(boot, row.id);
       })
       .immediate();

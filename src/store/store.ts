@@ -6,6 +6,7 @@ import { openDatabase, type Sql } from "./database.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
+import { openUses } from "./uses.ts";
 
 const syncData = promisify(fdatasync);
 
@@ -25,29 +26,34 @@ export function openStore(path: string): Store {
   prepareLayout(layout);
   const sql = openDatabase(layout.catalog);
   dropLostObjects(sql, layout.packs);
+  const uses = openUses(sql, layout.locks);
   const opened: Objects[] = [];
   return {
     layout,
     sql,
     open(environment) {
-      const objects = openObjects(sql, layout.packs, environment);
+      const objects = openObjects(sql, layout.packs, environment, uses);
       opened.push(objects);
       return { catalog: openCatalog(sql, environment), objects };
     },
-    async syncLog() {
-      // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
-      const log = `${layout.catalog}-wal`;
-      if (!existsSync(log)) return;
-      const fd = openSync(log, "r");
-      try {
-        await syncData(fd);
-      } finally {
-        closeSync(fd);
-      }
-    },
+    syncLog: () => syncLog(layout.catalog),
     close() {
       for (const objects of opened) objects.close();
+      uses.close();
       sql.close();
     },
   };
+}
+
+/** Everything committed to the catalog so far is on disk when it resolves (F-21). */
+export async function syncLog(catalog: string): Promise<void> {
+  // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
+  const log = `${catalog}-wal`;
+  if (!existsSync(log)) return;
+  const fd = openSync(log, "r");
+  try {
+    await syncData(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -23,6 +23,7 @@ import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, to
 import { openPosix } from "./open-posix.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
+import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
 import { openScanner, type Scan, type Scanner } from "./scanner.ts";
@@ -53,6 +54,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
   const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
   let scanner: Scanner | undefined;
   let memory: ScanMemory | undefined;
+  /** The generation of the store in which the kept scan was made (F-33). */
+  let scannedIn: number | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -63,15 +66,22 @@ export function openDirectory(options: DirectoryOptions): Environment {
     }
   }
 
-  async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
+  const scanNow = (posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> =>
+    objects.use(() => scanInUse(posix, signal));
+
+  async function scanInUse(posix: Posix, signal: AbortSignal | undefined): Promise<Scan & { written: number }> {
     scanner ??= openScanner(posix, { stage, excluded });
     memory ??= new ScanMemory({ scanner, file: options.cacheFile, isHeld: options.isHeld });
     await memory.load();
+    const generation = objects.generation();
+    const { snapshot } = memory;
+    if (snapshot !== undefined && scannedIn !== generation && !(await isHeld(objects, snapshot))) scanner.forget();
     const batch = objects.batch();
     try {
       const result = await scanner.scan({ posix, batch, signal });
       const written = await batch.commit();
       memory.keep(result.snapshot);
+      scannedIn = generation;
       return { ...result, written };
     } catch (error) {
       batch.discard();
