@@ -17,6 +17,7 @@ import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { serveControl } from "./store/control.ts";
 import type { Collected } from "./store/gc.ts";
 import { defaultStorePath } from "./store/layout.ts";
+import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { takeLock } from "./store/lock.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
@@ -119,6 +120,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       hint: "Check the name, or create the directory.",
     });
   }
+  const limit = softLimitOf(chosen.softLimit);
   const known = findOrMakeWorkspace(store.sql, workspace);
   const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
   const lock = takeLock(store.layout.locks, id);
@@ -143,7 +145,10 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       objects,
       environment,
       coordinator: makeCoordinator(),
-      syncLog: store.syncLog,
+      async syncLog() {
+        await store.syncLog();
+        warnAbove(limit, store.sql, store.layout);
+      },
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
@@ -178,11 +183,13 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
+    warnAbove(limit, store.sql, store.layout);
     const closing = new AbortController();
     const seal = (): Promise<boolean> => deps.coordinator.exclusive(async () => objects.seal());
     const gc = async (): Promise<Collected> => {
       deps.assertOpen();
       const work = collectStore(store.layout, {
+        held: id,
         signal: closing.signal,
         askToSeal: (other) => (other === id ? seal() : askHolderToSeal(store.layout.locks, other)),
       });

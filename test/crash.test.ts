@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Rewind } from "agentrewind";
+import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../src/faults.ts";
 import { lacking } from "./capabilities.ts";
@@ -85,7 +86,55 @@ async function afterRewind({ place, trees }: Scene, rewind: Rewind): Promise<voi
   expect(undone.context.messages).toEqual(["m0", "m1"]);
 }
 
+/** What lay in the workspace when pruning began. */
+const unpruned = new Map<string, string[]>();
+
+const pruning: Pick<Scenario, "before" | "after"> = {
+  async before({ place }) {
+    const rewind = await useRewind(place);
+    const thread = rewind.thread("t");
+    thread.label("kept", "c0");
+    sh(place.workspace, "head -c 1000000 /dev/urandom > junk");
+    await thread.checkpoint({ context: context("m0", "junk") });
+    sh(place.workspace, "rm junk; echo 4 > four");
+    await thread.checkpoint({ context: context("m0", "m1", "m3") });
+    unpruned.set(place.base, digest(place));
+    await endSession(rewind);
+    // As a run leaves them that was killed between a file and its row, or while it wrote its stat cache.
+    fs.writeFileSync(join(place.store, "packs", "0123456789abcdef.pack"), "ARWPACK1");
+    const cache = join(place.store, "cache");
+    fs.writeFileSync(join(cache, `${fs.readdirSync(cache)[0]}.4194305`), "half");
+  },
+  async after({ place, trees }, rewind) {
+    const thread = rewind.thread("t");
+    const { gc } = await rewind.prune({ keepLast: 1 });
+    expect(gc?.postponed).toEqual([]);
+    const ids = thread.checkpoints({ all: true }).map((one) => one.id);
+    expect(ids.filter((id) => id !== "c4")).toEqual(["c0", "c3"].filter((id) => ids.includes(id)));
+    const packs = fs.readdirSync(join(place.store, "packs"));
+    const rows = new Database(join(place.store, "catalog.db"), { readonly: true });
+    expect(new Set(packs)).toEqual(new Set(rows.prepare("SELECT name FROM pack").pluck().all()));
+    expect(rows.prepare("SELECT count(*) FROM object WHERE condemned = 1").pluck().get()).toBe(0);
+    rows.close();
+    const bytes = packs.map((name) => fs.statSync(join(place.store, "packs", name)).size).reduce((a, b) => a + b);
+    expect(bytes).toBeLessThan(500_000);
+    expect(fs.readdirSync(join(place.store, "cache")).filter((name) => !name.endsWith(".json"))).toEqual([]);
+    const tree = unpruned.get(place.base);
+    expect(digest(place)).toEqual(tree);
+    const back = await thread.rewind({ to: "c0" });
+    expect(digest(place)).toEqual(trees[0]);
+    expect(back.context.messages).toEqual(["m0"]);
+    await thread.undo();
+    expect(digest(place)).toEqual(tree);
+  },
+};
+
 const scenarios: readonly Scenario[] = [
+  {
+    name: "F-36, F-37: prune with its gc",
+    steps: [{ op: "open" }, { op: "prune", keepLast: 1 }, { op: "turn", context: context("m4") }, { op: "close" }],
+    ...pruning,
+  },
   {
     name: "checkpoint",
     steps: [{ op: "open" }, { op: "turn", context: context("m0", "m1", "m2"), durable: true }, { op: "close" }],

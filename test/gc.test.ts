@@ -1,12 +1,32 @@
 // prune and gc: what stays, what goes, what the disk gets back; beside writers, killed, and on a full disk.
+
+import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Rewind } from "agentrewind";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
+import { startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 import { context, rows, turn, write } from "./invariants/scene.ts";
+
+let built: Built;
+beforeAll(() => {
+  built = buildLibrary();
+});
+afterAll(() => built.remove());
+
+/** The lines that a process printed until it ended. */
+const ended = (child: ChildProcess): Promise<string[]> =>
+  new Promise((resolve) => {
+    let output = "";
+    child.stdout?.on("data", (data: Buffer) => {
+      output += data;
+    });
+    child.once("close", () => resolve(output.trim().split("\n")));
+  });
 
 const packs = (place: Place): string[] => fs.readdirSync(join(place.store, "packs"));
 const packBytes = (place: Place): number =>
@@ -63,5 +83,31 @@ describe("prune", () => {
     expect(ids(rewind).at(-1), "numbers are not reused").toBe("c200");
     await thread.undo();
     expect(digest(place)).toEqual(trees[199]);
+  });
+});
+
+describe("beside others", () => {
+  test("F-32, F-33: gc beside writers that find again what it is about to delete", { timeout: 300_000 }, async () => {
+    const place = makePlace();
+    const until = join(place.base, "stop");
+    const workspaces = ["one", "two"].map((name) => {
+      const workspace = join(place.base, name);
+      fs.mkdirSync(workspace);
+      return { workspace, store: place.store };
+    });
+    const writers = workspaces.map((at, seed) =>
+      ended(startSteps(built, at, [{ op: "open" }, { op: "churn", rounds: 40, seed }])),
+    );
+    const collectors = [0, 1].map(() => ended(startSteps(built, place, [{ op: "gcLoop", until }])));
+    const churned = await Promise.all(writers);
+    fs.writeFileSync(until, "");
+    const collected = await Promise.all(collectors);
+    for (const lines of churned) expect(lines.at(-1), lines.join("\n")).toBe('{"op":"churn","ok":[]}');
+    for (const lines of collected) {
+      const { ok } = JSON.parse(lines.at(-1) as string);
+      expect(ok, lines.join("\n")).toBeDefined();
+      expect(ok.objects).toBeGreaterThan(0);
+    }
+    for (const { workspace } of workspaces) await endSession(await useRewind({ ...place, workspace }));
   });
 });

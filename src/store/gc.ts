@@ -9,6 +9,7 @@ import { openDatabase, type Sql } from "./database.ts";
 import type { Layout } from "./layout.ts";
 import { type Lock, takeLock, tryLock } from "./lock.ts";
 import { type ObjectReader, openObjects } from "./objects.ts";
+import { dropLostObjects } from "./packs.ts";
 import type { Kind } from "./reach.ts";
 import { giveReserve, keepReserve } from "./reserve.ts";
 import { countRows, dropPacks, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
@@ -20,6 +21,8 @@ export interface GcOptions {
   readonly layout: Layout;
   /** How the snapshots of a directory are walked. */
   readonly snapshots: Kind;
+  /** The environment whose lock the caller holds. */
+  readonly held?: string;
   /** A pack is rewritten when less than this part of it is alive. Default 0.5. */
   readonly liveRatio?: number;
   /** How long uses that began before are waited for, in milliseconds. Default 60 s. */
@@ -52,6 +55,7 @@ export async function collect(options: GcOptions): Promise<Collected> {
     const sql = openDatabase(layout.catalog);
     // The rows of a pack are gone before it: no need to look through a million objects for one that names it.
     sql.pragma("foreign_keys = OFF");
+    dropLostObjects(sql, layout.packs);
     const uses = openUses(sql, layout.locks);
     const objects = openObjects(sql, layout.packs, null, uses);
     try {
@@ -74,7 +78,7 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
   const breathe = makeBreather(signal);
   const before = packBytes(layout);
   const postponed: string[] = [];
-  const leftOver = removeTemporaries(layout);
+  const leftOver = removeTemporaries(layout, options.held);
   // Listed before the wait: a file that still has no row behind it belongs to nobody, for a pack is begun inside of a use.
   const files = readdirSync(layout.packs);
 
@@ -193,11 +197,12 @@ async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[])
 }
 
 /** Stat caches that their writer did not finish: it holds the environment's lock while it writes. */
-function removeTemporaries(layout: Layout): { count: number; bytes: number } {
+function removeTemporaries(layout: Layout, held: string | undefined): { count: number; bytes: number } {
   const removed = { count: 0, bytes: 0 };
   for (const name of readdirSync(layout.cache)) {
     const environment = /^(\w+)\.json\.\d+$/.exec(name)?.[1];
-    const lock = environment === undefined ? undefined : tryLock(layout.locks, environment);
+    if (environment === undefined) continue;
+    const lock = environment === held ? { release() {} } : tryLock(layout.locks, environment);
     if (lock === undefined) continue;
     removed.bytes += statSync(join(layout.cache, name), { throwIfNoEntry: false })?.size ?? 0;
     removed.count++;

@@ -6,6 +6,7 @@ import { openDatabase, type Sql } from "./database.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
+import { keepReserve } from "./reserve.ts";
 import { openUses } from "./uses.ts";
 
 const syncData = promisify(fdatasync);
@@ -26,6 +27,7 @@ export function openStore(path: string): Store {
   prepareLayout(layout);
   const sql = openDatabase(layout.catalog);
   dropLostObjects(sql, layout.packs);
+  keepReserve(layout);
   const uses = openUses(sql, layout.locks);
   const opened: Objects[] = [];
   return {
