@@ -19,6 +19,7 @@ import type { Collected } from "./store/gc.ts";
 import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { takeLock } from "./store/lock.ts";
+import { giveReserve } from "./store/reserve.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
@@ -189,7 +190,6 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
     const gc = async (): Promise<Collected> => {
       deps.assertOpen();
       const work = collectStore(store.layout, {
-        held: id,
         signal: closing.signal,
         askToSeal: (other) => (other === id ? seal() : askHolderToSeal(store.layout.locks, other)),
       });
@@ -201,6 +201,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
     };
     const prune = async (request: PruneRequest): Promise<Pruned> => {
       deps.assertOpen();
+      if (request.dryRun !== true) giveReserve(store.layout);
       const pruned = await deps.coordinator.exclusive(() => pruneCheckpoints(deps, store.sql, id, request));
       return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
     };

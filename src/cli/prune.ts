@@ -1,6 +1,8 @@
 // `prune`: gives up checkpoints by number and age, and gives their room back.
 import { RewindError } from "../errors.ts";
 import { type Pruned, type PruneRequest, parseDuration } from "../session/prune.ts";
+import { layoutOf } from "../store/layout.ts";
+import { giveReserve } from "../store/reserve.ts";
 import { collectedLines } from "./gc.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
@@ -20,6 +22,8 @@ const idsShown = 12;
 /** @throws BAD_ARGUMENT */
 export async function prune(global: Global, options: PruneOptions): Promise<Output> {
   const request = toRequest(global, options);
+  // On a full disk the store could not even be opened.
+  if (request.dryRun !== true) giveReserve(layoutOf(global.store));
   const pruned = await give<Pruned>(global, {
     command: "prune",
     arguments: { ...request },

@@ -21,8 +21,6 @@ export interface GcOptions {
   readonly layout: Layout;
   /** How the snapshots of a directory are walked. */
   readonly snapshots: Kind;
-  /** The environment whose lock the caller holds. */
-  readonly held?: string;
   /** A pack is rewritten when less than this part of it is alive. Default 0.5. */
   readonly liveRatio?: number;
   /** How long uses that began before are waited for, in milliseconds. Default 60 s. */
@@ -78,7 +76,7 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
   const breathe = makeBreather(signal);
   const before = packBytes(layout);
   const postponed: string[] = [];
-  const leftOver = removeTemporaries(layout, options.held);
+  const leftOver = removeTemporaries(layout);
   // Listed before the wait: a file that still has no row behind it belongs to nobody, for a pack is begun inside of a use.
   const files = readdirSync(layout.packs);
 
@@ -197,12 +195,11 @@ async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[])
 }
 
 /** Stat caches that their writer did not finish: it holds the environment's lock while it writes. */
-function removeTemporaries(layout: Layout, held: string | undefined): { count: number; bytes: number } {
+function removeTemporaries(layout: Layout): { count: number; bytes: number } {
   const removed = { count: 0, bytes: 0 };
   for (const name of readdirSync(layout.cache)) {
-    const environment = /^(\w+)\.json\.\d+$/.exec(name)?.[1];
-    if (environment === undefined) continue;
-    const lock = environment === held ? { release() {} } : tryLock(layout.locks, environment);
+    const environment = /^(\w+)\.tree\.new$/.exec(name)?.[1];
+    const lock = environment === undefined ? undefined : tryLock(layout.locks, environment);
     if (lock === undefined) continue;
     removed.bytes += statSync(join(layout.cache, name), { throwIfNoEntry: false })?.size ?? 0;
     removed.count++;

@@ -1,11 +1,13 @@
 // Room that is kept for gc: on a full disk the catalog could otherwise not be opened, still less changed (F-36).
 
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, rmSync, statSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Layout } from "./layout.ts";
 
 const size = 1 << 20;
+/** On a disk that has less left the reserve would be what fills it. */
+const roomWanted = 4 * size;
 
 const pathOf = (layout: Layout): string => join(layout.root, "reserve");
 
@@ -14,6 +16,8 @@ export function keepReserve(layout: Layout): void {
   const path = pathOf(layout);
   if (statSync(path, { throwIfNoEntry: false })?.size === size) return;
   try {
+    const { bavail, bsize } = statfsSync(layout.root);
+    if (bavail * bsize < roomWanted) return;
     const fd = openSync(path, "w", 0o600);
     try {
       // Bytes that no file system can leave out.

@@ -75,6 +75,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
     await memory.load();
     const generation = objects.generation();
     const { snapshot } = memory;
+    // What was taken up from an earlier process a checkpoint holds.
+    scannedIn ??= generation;
     if (snapshot !== undefined && scannedIn !== generation && !(await isHeld(objects, snapshot))) scanner.forget();
     const batch = objects.batch();
     try {
