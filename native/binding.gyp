@@ -11,6 +11,8 @@
             "core/descriptor.cpp",
             "core/entry.cpp",
             "core/listing.cpp",
+            "core/database-group.cpp",
+            "core/freezer.cpp",
             "core/mappings.cpp",
             "core/scan.cpp",
             "core/scan-content.cpp",

@@ -145,7 +145,10 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       catalog,
       objects,
       environment,
-      coordinator: makeCoordinator(),
+      // A rewind that failed and could not be put back (a full disk) is finished before anything else happens here.
+      coordinator: makeCoordinator(async () => {
+        if (open && catalog.openIntents().length > 0) await recover(deps);
+      }),
       async syncLog() {
         await store.syncLog();
         warnAbove(limit, store.sql, store.layout);
@@ -220,6 +223,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
       await environment.close();
+      await objects.settled();
       lock.release();
       store.close();
     };

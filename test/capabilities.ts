@@ -1,13 +1,21 @@
 // What this machine can do. A test that needs something says so; what AGENTREWIND_REQUIRE names may not be missing.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { loadNative } from "../src/native.ts";
 
 const required = new Set((process.env.AGENTREWIND_REQUIRE ?? "").split(",").filter((name) => name !== ""));
 
+const isRoot = process.getuid?.() === 0;
+
 const present = {
   native: loadNative().native !== null,
-  root: process.getuid?.() === 0,
+  root: isRoot,
   /** May mount a tmpfs. */
-  tmpfs: process.getuid?.() === 0 && process.platform === "linux",
+  tmpfs: isRoot && process.platform === "linux",
+  fuse: isRoot && existsSync("/dev/fuse"),
+  loop: isRoot && existsSync("/dev/loop-control"),
+  /** A C compiler. */
+  compiler: spawnSync("cc", ["--version"]).status === 0,
 };
 
 export type Capability = keyof typeof present;

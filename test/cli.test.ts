@@ -652,7 +652,9 @@ describe("beside a holder", () => {
       put("a.txt", "x".repeat(size));
       await done("checkpoint");
     }
-    expect(await done("prune", "--keep-last", "1")).toMatch(/^Pruned 2 checkpoints: agent\/c0, agent\/c1\. Kept 1\.\nGave back .* 1 rewritten/);
+    expect(await done("prune", "--keep-last", "1")).toMatch(
+      /^Pruned 2 checkpoints: agent\/c0, agent\/c1\. Kept 1\.\nGave back .* 1 rewritten/,
+    );
     put("a.txt", "y".repeat(300_000));
     expect(await done("checkpoint")).toContain("c3 of thread agent");
     expect(await json("gc")).toMatchObject({ objects: 0, postponed: [] });

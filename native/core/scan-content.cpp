@@ -21,6 +21,11 @@ constexpr size_t emptyProbe = 4096;
 /** Less than this is the file system's rounding or inlining, not a hole. */
 constexpr uint64_t sparseFrom = 65536;
 
+bool isDatabase(const char* bytes, size_t size) {
+  constexpr std::string_view header("SQLite format 3\0", 16);
+  return size >= header.size() && std::string_view(bytes, header.size()) == header;
+}
+
 bool isZero(const char* bytes, size_t size) {
   return size > 0 && bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
 }
@@ -72,6 +77,7 @@ bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size
       return false;
     }
     size = length.value();
+    reading.database = isDatabase(room.value(), size);
     Result<Sha256> name = sink.take(size);
     if (!name) return storeFailed(name.error());
     node.content = name.value();
@@ -93,6 +99,7 @@ bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size
     }
     if (length.value() == 0 && count > 0) break;
     size += length.value();
+    if (count == 0) reading.database = isDatabase(room.value(), length.value());
     Status added = Done{};
     if (sparse && length.value() == blockSize && isZero(room.value(), blockSize)) {
       if (count == 0) firstIsHole = true;

@@ -13,6 +13,8 @@ struct Reading {
   int failure = 0;
   /** What the store said, if that failed. */
   Errno store{0, ""};
+  /** The file begins as an SQLite database does. */
+  bool database = false;
   /** The entry changed between `node.stat` and the end of the reading. */
   bool changed = false;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "beneath.hpp"
+#include "database-group.hpp"
 #include "scan-content.hpp"
 #include "scan-work.hpp"
 #include "workers.hpp"
@@ -14,17 +15,32 @@ namespace {
 constexpr int attempts = 3;
 constexpr size_t readsPerJob = 64;
 
-/** Some reads of one directory. */
+/** Some reads of one directory, or its databases. */
 struct Job {
   DirectoryWork* work;
   size_t from;
   size_t to;
+  bool groups;
 };
+
+/** Takes what belongs to a database with companions out of the single reads. */
+void separateGroups(DirectoryWork& work) {
+  std::vector<size_t> single;
+  for (const size_t index : work.reads) {
+    const Node& node = work.entries[index];
+    const std::string_view base = groupOf(node.name);
+    if (node.type != Type::file || node.stat.nlink > 1 || !isGroup(work, base)) single.push_back(index);
+    else if (std::find(work.groups.begin(), work.groups.end(), base) == work.groups.end()) work.groups.emplace_back(base);
+  }
+  work.reads = std::move(single);
+}
 
 void collect(DirectoryWork& work, std::vector<Job>& jobs) {
   std::sort(work.reads.begin(), work.reads.end());
+  separateGroups(work);
+  if (!work.groups.empty()) jobs.push_back({&work, 0, work.groups.size(), true});
   for (size_t from = 0; from < work.reads.size(); from += readsPerJob) {
-    jobs.push_back({&work, from, std::min(from + readsPerJob, work.reads.size())});
+    jobs.push_back({&work, from, std::min(from + readsPerJob, work.reads.size()), false});
   }
   for (DirectoryWork::Child& child : work.children) collect(*child.work, jobs);
 }
@@ -37,6 +53,11 @@ class Reader {
     DirectoryWork& work = *job.work;
     Result<UniqueFd> opened = openBeneath(state_.root, work.path, O_PATH | O_DIRECTORY, 0);
     for (size_t i = job.from; i < job.to && !state_.stopped(); i++) {
+      if (job.groups) {
+        if (opened) readDatabase(work, opened.value().get(), work.groups[i]);
+        else loseDatabase(work, work.groups[i], opened.error().code);
+        continue;
+      }
       Node& node = work.entries[work.reads[i]];
       if (!opened) lose(work, node, opened.error().code);
       else readOne(work, opened.value().get(), node);
@@ -49,6 +70,9 @@ class Reader {
       const Reading reading = readEntry(directory, node, sink_);
       if (reading.store.code != 0) return state_.fail(ScanError::Where::store, reading.store, "");
       if (reading.failure != 0 && !reading.changed) return lose(work, node, reading.failure);
+      if (!reading.changed && reading.database && hasCompanion(directory, node.name)) {
+        return readDatabase(work, directory, node.name);
+      }
       if (!reading.changed) break;
       if (attempt == attempts && node.type == Type::file) {
         node.flags |= flagTorn;
@@ -68,6 +92,27 @@ class Reader {
     }
     state_.read++;
     if (node.type == Type::file && node.stat.nlink <= 1) state_.bytes += node.stat.size;
+  }
+
+  /** Companions that the listing did not show, of a database that was read alone. */
+  static bool hasCompanion(int directory, const std::string& name) {
+    for (size_t i = 1; i < groupSuffixes.size(); i++) {
+      if (statAt(directory, (name + groupSuffixes[i]).c_str())) return true;
+    }
+    return false;
+  }
+
+  void readDatabase(DirectoryWork& work, int directory, const std::string& base) {
+    const GroupOutcome outcome = readGroup(state_, work, directory, base, sink_);
+    if (outcome == GroupOutcome::torn) {
+      state_.problem(work.pathOf(base), "changed together with its log or journal while it was read; stored as last read");
+    }
+  }
+
+  void loseDatabase(DirectoryWork& work, const std::string& base, int code) {
+    for (Node& node : work.entries) {
+      if (groupOf(node.name) == base && node.type == Type::file && !node.hasContent) lose(work, node, code);
+    }
   }
 
   void lose(DirectoryWork& work, Node& node, int code) {

@@ -31,6 +31,11 @@ void ScanState::problem(std::string path, std::string reason) {
   problems.push_back({std::move(path), std::move(reason)});
 }
 
+void ScanState::addLate(DirectoryWork& work, Node node) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  work.late.push_back(std::move(node));
+}
+
 void ScanState::fail(ScanError::Where where, Errno cause, std::string path) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!failed) error = {where, cause, std::move(path)};

@@ -36,6 +36,10 @@ struct DirectoryWork {
   std::vector<Linked> linked;
   /** Indices of files, links and nodes whose content must be read; then `reuse` is false. */
   std::vector<size_t> reads;
+  /** Main names of databases that are read with their companions; none of their files is in `reads`. */
+  std::vector<std::string> groups;
+  /** Entries that came after the listing and belong to what was read. */
+  std::vector<Node> late;
 
   /** The directory's own entry changed, so its attributes are read while it is open. */
   bool readXattrs = false;
@@ -65,6 +69,8 @@ class ScanState {
 
   bool isMapped(const Stat& stat) const;
   void problem(std::string path, std::string reason);
+  /** Directories are read by several threads at once. */
+  void addLate(DirectoryWork& work, Node node);
   /** The first failure stops all threads. */
   void fail(ScanError::Where where, Errno error, std::string path);
   bool stopped();

@@ -22,6 +22,10 @@ class TreeBuilder {
     auto built = std::make_shared<Directory>();
     built->entries = std::move(work.entries);
     std::vector<Node>& entries = built->entries;
+    for (Node& node : work.late) entries.push_back(std::move(node));
+    if (!work.late.empty()) {
+      std::sort(entries.begin(), entries.end(), [](const Node& a, const Node& b) { return a.name < b.name; });
+    }
     entries.erase(std::remove_if(entries.begin(), entries.end(), [](const Node& node) { return node.type == Type::gone; }),
                   entries.end());
     entries.shrink_to_fit();

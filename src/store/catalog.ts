@@ -1,5 +1,5 @@
 // The catalog's rows of one environment: threads, checkpoints, rewinds, lessons, intents. Every multi-row change is one transaction.
-import { asDiskFull, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import type { Sql, Statement } from "./database.ts";
 
 export interface ThreadRow {
@@ -155,7 +155,7 @@ export function openCatalog(sql: Sql, environment: string) {
     try {
       return sql.transaction(work).immediate();
     } catch (error) {
-      throw asDiskFull(error, "the store's catalog");
+      throw asWriteFailure(error, "the store's catalog");
     }
   };
 

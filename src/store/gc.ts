@@ -1,11 +1,12 @@
 // Garbage collection: what no checkpoint needs is taken out of the store and its room given back to the disk (F-32 to F-37).
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { makeBreather } from "../breathe.ts";
-import { asDiskFull, isRewindError, RewindError } from "../errors.ts";
+import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { Census } from "./census.ts";
 import { openDatabase, type Sql } from "./database.ts";
+import { remove } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { type Lock, takeLock, tryLock } from "./lock.ts";
 import { type ObjectReader, openObjects } from "./objects.ts";
@@ -59,7 +60,7 @@ export async function collect(options: GcOptions): Promise<Collected> {
     try {
       return await run(options, sql, objects);
     } catch (error) {
-      throw asDiskFull(error, "the store");
+      throw asWriteFailure(error, "the store");
     } finally {
       objects.close();
       uses.close();
@@ -146,14 +147,14 @@ async function setCondemned(sql: Sql, census: Census, breathe: () => Promise<voi
 
 /** Those that a writer stored anew meanwhile are condemned no more, and stay. */
 async function deleteCondemned(sql: Sql, census: Census, breathe: () => Promise<void> | undefined): Promise<number> {
-  const remove = sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
+  const drop = sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
   let deleted = 0;
   await inSlices(
     sql,
     census,
     (index) => census.isCondemned(index),
     (index) => {
-      deleted += remove.run(census.hash(index)).changes;
+      deleted += drop.run(census.hash(index)).changes;
     },
     async () => {
       fault("gc.deleted");
@@ -190,7 +191,7 @@ async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[])
   const orphans = orphansAmong(sql, files);
   if (orphans.length === 0) return 0;
   await syncLog(layout.catalog);
-  for (const name of orphans) rmSync(join(layout.packs, name), { force: true });
+  for (const name of orphans) remove(join(layout.packs, name));
   return orphans.length;
 }
 
@@ -198,12 +199,12 @@ async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[])
 function removeTemporaries(layout: Layout): { count: number; bytes: number } {
   const removed = { count: 0, bytes: 0 };
   for (const name of readdirSync(layout.cache)) {
-    const environment = /^(\w+)\.tree\.new$/.exec(name)?.[1];
+    const environment = /^(\w+)\.tree\.\w+$/.exec(name)?.[1];
     const lock = environment === undefined ? undefined : tryLock(layout.locks, environment);
     if (lock === undefined) continue;
     removed.bytes += statSync(join(layout.cache, name), { throwIfNoEntry: false })?.size ?? 0;
     removed.count++;
-    rmSync(join(layout.cache, name), { force: true });
+    remove(join(layout.cache, name));
     lock.release();
   }
   return removed;

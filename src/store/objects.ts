@@ -1,20 +1,20 @@
 // Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { RewindError, systemCode } from "../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../errors.ts";
 import { fault } from "../faults.ts";
-import { type Batch, openBatch } from "./batch.ts";
+import { type Batch, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
+import { syncFile, syncFolder } from "./io.ts";
 import {
-  fsyncFile,
   type Hash,
   hashOf,
   openPackWriter,
   type PackRow,
   type PackWriter,
   readAt,
-  syncFolder,
   trimPacks,
+  writeAgain,
 } from "./packs.ts";
 import type { Uses } from "./uses.ts";
 
@@ -40,6 +40,8 @@ export interface Objects extends ObjectReader {
   seal(): boolean;
   /** Everything committed so far is on disk when it resolves (F-21). */
   sync(): Promise<void>;
+  /** Resolves when no sync is under way. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -68,7 +70,9 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   if (environment !== null) trimPacks(sql, folder, environment);
   const readers = new Map<number, number>();
   const remembered = new Set<string>();
-  let writer: PackWriter | undefined;
+  const idle: PackWriter[] = [];
+  const busy: PackWriter[] = [];
+  let syncing = Promise.resolve();
   let generation = uses.phase();
 
   function enter(): () => void {
@@ -87,14 +91,39 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     return leave;
   }
 
-  function open(): PackWriter {
-    if (environment === null) throw new Error("objects were opened for reading");
-    if (writer?.isFull() === true) {
-      writer.close();
-      writer = undefined;
+  const pool: PackPool = {
+    take() {
+      if (environment === null) throw new Error("objects were opened for reading");
+      const pack = idle.pop() ?? openPackWriter(sql, folder, environment, busy);
+      busy.push(pack);
+      return pack;
+    },
+    giveBack(pack) {
+      busy.splice(busy.indexOf(pack), 1);
+      if (pack.isFull()) pack.close();
+      else idle.push(pack);
+    },
+  };
+
+  /** Packs whose last fsync failed: the kernel then forgets which of their bytes are not on disk, and the next fsync would lie. */
+  const doubtful = new Set<number>();
+
+  async function syncPacks(): Promise<void> {
+    for (const row of unsynced.all() as PackRow[]) {
+      try {
+        if (doubtful.has(row.id)) writeAgain(sql, folder, row);
+        doubtful.add(row.id);
+        await syncFile(join(folder, row.name));
+        if (row.synced === 0) syncFolder(folder);
+        setSynced.run(row.length, row.id);
+        doubtful.delete(row.id);
+      } catch (error) {
+        // gc deleted it meanwhile: what was alive of it is on disk elsewhere.
+        if (systemCode(error) === "ENOENT" && packName.get(row.id) === undefined) continue;
+        throw asWriteFailure(error, "the store");
+      }
     }
-    writer ??= openPackWriter(sql, folder, environment);
-    return writer;
+    fault("durable.packs-synced");
   }
 
   function isKnown(hash: Hash, key: string): boolean {
@@ -138,18 +167,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     }
   }
 
-  /** Undefined for a pack that gc deleted meanwhile: what was alive of it is on disk elsewhere. */
-  function openUnlessDropped(row: PackRow): number | undefined {
-    try {
-      return openSync(join(folder, row.name), "r");
-    } catch (error) {
-      if (systemCode(error) === "ENOENT" && packName.get(row.id) === undefined) return undefined;
-      throw error;
-    }
-  }
-
   return {
-    batch: () => openBatch(sql, open, isKnown, insert, enter),
+    batch: () => openBatch(sql, pool, isKnown, insert, enter),
 
     async use(work) {
       const leave = enter();
@@ -165,9 +184,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     holds: (hash) => holds.get(hash) !== undefined,
 
     seal() {
-      if (environment === null || writer?.isIdle() === false) return false;
-      writer?.close();
-      writer = undefined;
+      if (environment === null || busy.length > 0) return false;
+      for (const pack of idle.splice(0)) pack.close();
       seal.run(environment);
       return true;
     },
@@ -188,24 +206,16 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
       return typeof bytes === "string" ? bytes : undefined;
     },
 
-    async sync() {
-      for (const row of unsynced.all() as PackRow[]) {
-        const fd = openUnlessDropped(row);
-        if (fd === undefined) continue;
-        try {
-          await fsyncFile(fd);
-        } finally {
-          closeSync(fd);
-        }
-        if (row.synced === 0) syncFolder(folder);
-        setSynced.run(row.length, row.id);
-      }
-      fault("durable.packs-synced");
+    sync() {
+      const next = syncing.then(syncPacks);
+      syncing = next.catch(() => {});
+      return next;
     },
 
+    settled: () => syncing,
+
     close() {
-      writer?.close();
-      writer = undefined;
+      for (const pack of [...idle.splice(0), ...busy.splice(0)]) pack.close();
       for (const fd of readers.values()) closeSync(fd);
       readers.clear();
     },

@@ -1,8 +1,8 @@
 // Room that is kept for gc: on a full disk the catalog could otherwise not be opened, still less changed (F-36).
-
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from "node:fs";
+import { closeSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { openForWriting, remove, writeAll } from "./io.ts";
 import type { Layout } from "./layout.ts";
 
 const size = 1 << 20;
@@ -18,19 +18,22 @@ export function keepReserve(layout: Layout): void {
   try {
     const { bavail, bsize } = statfsSync(layout.root);
     if (bavail * bsize < roomWanted) return;
-    const fd = openSync(path, "w", 0o600);
+    const fd = openForWriting(path, "w");
     try {
       // Bytes that no file system can leave out.
-      const bytes = randomBytes(size);
-      for (let done = 0; done < size; ) done += writeSync(fd, bytes, done);
+      writeAll(fd, randomBytes(size), 0);
     } finally {
       closeSync(fd);
     }
   } catch {
-    rmSync(path, { force: true });
+    remove(path);
   }
 }
 
 export function giveReserve(layout: Layout): void {
-  rmSync(pathOf(layout), { force: true });
+  try {
+    remove(pathOf(layout));
+  } catch {
+    // There is as much room as there is.
+  }
 }

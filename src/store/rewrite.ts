@@ -1,15 +1,16 @@
 // Packs that are dead or mostly dead: deleted, or what lives of them copied together (F-35, F-36).
 import { randomBytes } from "node:crypto";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { join } from "node:path";
-import { asDiskFull, isRewindError } from "../errors.ts";
+import { asWriteFailure, isRewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { type Census, objectRows } from "./census.ts";
 import type { Sql } from "./database.ts";
+import { openForWriting, remove, syncFile, syncFolder, writeParts } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { tryLock } from "./lock.ts";
 import type { Hash, ObjectReader } from "./objects.ts";
-import { bootId, fsyncFile, magic, syncFolder } from "./packs.ts";
+import { bootId, magic } from "./packs.ts";
 import { syncLog } from "./store.ts";
 import { waitForUses } from "./uses.ts";
 
@@ -123,16 +124,16 @@ export async function countRows(
 /** Deletes packs that no row and no use names. The rows' end is on disk first: after a power loss none may name a file that is gone. */
 export async function dropPacks(sql: Sql, layout: Layout, packs: readonly Pack[]): Promise<number> {
   if (packs.length === 0) return 0;
-  const remove = sql.prepare("DELETE FROM pack WHERE id = ?");
+  const drop = sql.prepare("DELETE FROM pack WHERE id = ?");
   sql
     .transaction(() => {
-      for (const pack of packs) remove.run(pack.id);
+      for (const pack of packs) drop.run(pack.id);
     })
     .immediate();
   await syncLog(layout.catalog);
   fault("gc.pack-dropped");
   for (const pack of packs) {
-    rmSync(join(layout.packs, pack.name), { force: true });
+    remove(join(layout.packs, pack.name));
     fault("gc.pack-unlinked");
   }
   return packs.length;
@@ -160,7 +161,7 @@ export async function rewritePacks(given: Rewrite): Promise<{ packs: number; pos
     try {
       await moveTogether(given, group);
     } catch (error) {
-      const failure = asDiskFull(error, "the store");
+      const failure = asWriteFailure(error, "the store");
       if (isRewindError(failure, "DISK_FULL")) {
         waiting.unshift(...group);
         if (group.length === 1) {
@@ -204,13 +205,12 @@ async function moveTogether({ sql, layout, objects, breathe }: Rewrite, group: r
   const path = join(layout.packs, name);
   const moves: { hash: Hash; from: number; offset: number }[] = [];
   let end = magic.length;
-  const fd = openSync(path, "wx", 0o600);
+  const fd = openForWriting(path, "wx+");
   try {
     let buffered: Buffer[] = [magic];
     let size = magic.length;
     const flush = (): void => {
-      const bytes = Buffer.concat(buffered, size);
-      for (let done = 0; done < size; ) done += writeSync(fd, bytes, done, size - done);
+      writeParts(fd, buffered, size, end - size);
       buffered = [];
       size = 0;
     };
@@ -226,16 +226,16 @@ async function moveTogether({ sql, layout, objects, breathe }: Rewrite, group: r
       }
     }
     flush();
-    await fsyncFile(fd);
+    await syncFile(path);
     syncFolder(layout.packs);
   } catch (error) {
-    rmSync(path, { force: true });
+    remove(path);
     throw error;
   } finally {
     closeSync(fd);
   }
   fault("gc.pack-copied");
-  const id = addPack(sql, name, end, () => rmSync(path, { force: true }));
+  const id = addPack(sql, name, end, () => remove(path));
   const move = sql.prepare("UPDATE object SET pack = ?, offset = ? WHERE hash = ? AND pack = ?");
   for (let from = 0; from < moves.length; from += rowsPerSlice) {
     sql

@@ -1,10 +1,10 @@
 // Who relies on what the store holds: a use pins everything that it saw until it ends, or its process does (F-32, F-33).
-import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
+import { setMode } from "./io.ts";
 
 /*
  * Uses of an even phase hold a shared lock on one file, uses of an odd phase on the other; gc raises the phase and waits until nobody holds the file of
@@ -67,7 +67,7 @@ function phaseOf(sql: Sql): () => number {
 function openLock(folder: string, which: 0 | 1, timeout: number): Sql {
   const path = join(folder, `use-${which}.lock`);
   const lock = new Database(path, { timeout });
-  chmodSync(path, 0o600);
+  setMode(path, 0o600);
   lock.pragma("journal_mode = MEMORY");
   return lock;
 }

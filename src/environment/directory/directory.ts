@@ -1,10 +1,11 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
-import { closeSync, mkdirSync, readFileSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { normalize, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
-import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
+import { makeFolder, writeAll } from "../../store/io.ts";
 import type { Objects } from "../../store/objects.ts";
 import type {
   Capture,
@@ -21,12 +22,13 @@ import { execCommand } from "../exec.ts";
 import { type EntryType, entryType } from "./entry.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
+import { openScanner } from "./open-scanner.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
-import { openScanner, type Scan, type Scanner } from "./scanner.ts";
+import type { Scan, Scanner } from "./scanner.ts";
 import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
 
 export interface DirectoryOptions {
@@ -93,7 +95,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
           cause: error,
         });
       }
-      throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
+      throw isGone(error) && !exists(root) ? goneError(root, error) : asWriteFailure(error, "the store");
     }
   }
 
@@ -120,7 +122,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   async function restore(manifest: Manifest, { keep, signal }: RestoreOptions = {}): Promise<Restored> {
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!exists(root)) mkdirSync(root, { recursive: true });
+    if (!exists(root)) makeFolder(root);
     const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
     const folders = new Set<RawPath>();
     for (const path of keptPaths) {
@@ -322,7 +324,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   if (present === undefined) {
     const fd = posix.create(path);
     try {
-      writeFileSync(fd, data);
+      writeAll(fd, Buffer.from(data), 0);
     } finally {
       closeSync(fd);
     }
@@ -331,7 +333,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   }
   const fd = posix.openWrite(path);
   try {
-    writeFileSync(fd, data);
+    writeAll(fd, Buffer.from(data), 0);
   } finally {
     closeSync(fd);
   }

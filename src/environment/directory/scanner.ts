@@ -1,9 +1,7 @@
-// The two ways to scan a directory, behind one interface: the addon's threads (native-scanner.ts), or JavaScript (portable-scanner.ts).
+// Scans of a directory, behind one interface: by the addon's threads (native-scanner.ts), or in JavaScript (portable-scanner.ts).
 import type { Batch, Hash } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
 import type { RawPath } from "./names.ts";
-import { NativeScanner } from "./native-scanner.ts";
-import { PortableScanner } from "./portable-scanner.ts";
 import type { Posix } from "./posix.ts";
 
 export interface Scan {
@@ -55,8 +53,4 @@ export interface ScannerOptions {
   /** The staging folder in the root. */
   readonly stage: RawPath;
   readonly excluded: ((path: RawPath) => boolean) | null;
-}
-
-export function openScanner(posix: Posix, options: ScannerOptions): Scanner {
-  return posix.native === null ? new PortableScanner(options) : new NativeScanner(posix.native, options);
 }
