@@ -33,6 +33,7 @@ export const rules = {
   "src/rewind.ts": ["src/"],
   "src/index.ts": ["src/"],
   "src/reader.ts": ["src/"],
+  "src/upkeep.ts": ["src/"],
   "src/cli/": ["src/"],
   "adapters/": ["agentrewind"],
   "examples/": ["agentrewind"],

@@ -11,6 +11,7 @@ export const errorCodes = [
   "CONTROL_FAILED",
   "DISK_FULL",
   "ENVIRONMENT_BUSY",
+  "GC_RUNNING",
   "LESSON_EMPTY",
   "NOTHING_TO_REWIND",
   "NOTHING_TO_UNDO",

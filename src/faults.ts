@@ -22,6 +22,17 @@ export const faultPoints = {
   "rewind.restored": 17,
   "rewind.committed": 18,
   "recovery.restored": 19,
+  "pack.created": 40,
+  "prune.slice": 41,
+  "prune.done": 42,
+  "gc.marked": 43,
+  "gc.condemned": 44,
+  "gc.waited": 45,
+  "gc.deleted": 46,
+  "gc.pack-copied": 47,
+  "gc.rows-moved": 48,
+  "gc.pack-dropped": 49,
+  "gc.pack-unlinked": 50,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -18,6 +18,7 @@ export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors
 export { type OpenOptions, openRewind, type Rewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
+export type { Pruned, PruneRequest } from "./session/prune.ts";
 export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
 export type { CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
@@ -39,3 +40,4 @@ export type {
   ToolAction,
 } from "./session/types.ts";
 export type { Finding } from "./session/verify.ts";
+export type { Collected } from "./store/gc.ts";

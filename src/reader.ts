@@ -5,6 +5,7 @@ import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import { fidelityBit } from "./environment/directory/entry.ts";
 import { openPosix } from "./environment/directory/open-posix.ts";
+import { snapshotKind } from "./environment/directory/reach.ts";
 import { readSnapshot } from "./environment/directory/tree.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
 import { isRewindError, RewindError } from "./errors.ts";
@@ -16,7 +17,10 @@ import { type Catalog, openCatalog } from "./store/catalog.ts";
 import { isHeld } from "./store/control.ts";
 import { openDatabase, type Sql } from "./store/database.ts";
 import { type Layout, layoutOf } from "./store/layout.ts";
+import { storeBytes } from "./store/limit.ts";
 import { type Objects, openObjects } from "./store/objects.ts";
+import { type Survey, survey } from "./store/survey.ts";
+import { openUses } from "./store/uses.ts";
 import { type EnvironmentRow, findEnvironment } from "./store/workspaces.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
@@ -47,6 +51,10 @@ export interface Reader {
   /** Undefined where nothing is recorded of the workspace. */
   readonly recorded: Recorded | undefined;
   readonly format: number;
+  /** Of the whole store, packs and catalog. */
+  bytes(): number;
+  /** What of the whole store is alive. @throws the signal's reason; STORE_CORRUPT */
+  survey(signal?: AbortSignal): Promise<Survey>;
   count(table: "workspace" | "thread" | "checkpoint"): number;
   close(): void;
 }
@@ -59,7 +67,10 @@ export function openReader(store: string, workspace: string): Reader | undefined
   const layout = layoutOf(store);
   if (!existsSync(layout.catalog)) return undefined;
   const sql = openDatabase(layout.catalog);
-  const objects = openObjects(sql, layout.packs, null);
+  const uses = openUses(sql, layout.locks);
+  const objects = openObjects(sql, layout.packs, null, uses);
+  // Begins before the moment that is read: nothing of that moment is taken away by gc while it is looked at.
+  uses.enter();
   try {
     // One moment for everything that is read, whatever is written meanwhile.
     sql.exec("BEGIN");
@@ -68,14 +79,18 @@ export function openReader(store: string, workspace: string): Reader | undefined
       layout,
       recorded: row && openRecorded(sql, objects, layout, workspace, row),
       format: sql.pragma("user_version", { simple: true }) as number,
+      bytes: () => storeBytes(sql, layout),
+      survey: (signal) => survey(sql, layout, objects, snapshotKind, signal),
       count: (table) => sql.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number,
       close() {
         objects.close();
+        uses.close();
         sql.close();
       },
     };
   } catch (error) {
     objects.close();
+    uses.close();
     sql.close();
     throw error;
   }

@@ -9,15 +9,20 @@ import { RewindError } from "./errors.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
+import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget, Serializer } from "./session/types.ts";
 import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { serveControl } from "./store/control.ts";
+import type { Collected } from "./store/gc.ts";
 import { defaultStorePath } from "./store/layout.ts";
+import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { takeLock } from "./store/lock.ts";
+import { giveReserve } from "./store/reserve.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
+import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 export interface OpenOptions {
@@ -39,6 +44,8 @@ export interface OpenOptions {
   readonly onCaptureFailure?: "continue" | "stop";
   /** Limits of the agent's own rewinds. Default `{ rewinds: 10, perCheckpoint: 3 }`. */
   readonly budget?: Partial<Budget>;
+  /** Bytes of the whole store above which this process warns once. 0: never. Default: `AGENTREWIND_SOFT_LIMIT`, else 20 GiB. */
+  readonly softLimit?: number;
   /** Allows `/`, the home folder and its ancestors as workspace. */
   readonly allowBroadWorkspace?: boolean;
 }
@@ -58,6 +65,7 @@ const optionsSchema = z.strictObject({
   exclude: z.array(z.string()).readonly().default([]),
   onCaptureFailure: z.enum(["continue", "stop"]).default("continue"),
   budget: z.strictObject({ rewinds: z.int().min(0).optional(), perCheckpoint: z.int().min(1).optional() }).default({}),
+  softLimit: z.int().min(0).optional(),
   allowBroadWorkspace: z.boolean().default(false),
 });
 
@@ -69,6 +77,13 @@ export interface Rewind extends AsyncDisposable {
   thread(name: string, options?: { readonly serializer?: Serializer }): Thread;
   /** Names of the threads, the most recently active first. */
   threads(): string[];
+  /**
+   * Gives up checkpoints of this workspace by number and age, then runs `gc`. Labelled checkpoints, heads, and what an undo needs stay.
+   * @throws BAD_ARGUMENT, NO_THREAD, DISK_FULL
+   */
+  prune(request: PruneRequest): Promise<Pruned>;
+  /** Takes out of the store what no checkpoint of any workspace needs, and gives its room back. @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL */
+  gc(): Promise<Collected>;
   /** What is wrong in the store; [] when it is sound. */
   verify(): Promise<Finding[]>;
   /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
@@ -106,6 +121,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       hint: "Check the name, or create the directory.",
     });
   }
+  const limit = softLimitOf(chosen.softLimit);
   const known = findOrMakeWorkspace(store.sql, workspace);
   const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
   const lock = takeLock(store.layout.locks, id);
@@ -133,7 +149,10 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       coordinator: makeCoordinator(async () => {
         if (open && catalog.openIntents().length > 0) await recover(deps);
       }),
-      syncLog: store.syncLog,
+      async syncLog() {
+        await store.syncLog();
+        warnAbove(limit, store.sql, store.layout);
+      },
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
@@ -168,12 +187,38 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
+    warnAbove(limit, store.sql, store.layout);
+    const closing = new AbortController();
+    const seal = (): Promise<boolean> => deps.coordinator.exclusive(async () => objects.seal());
+    const gc = async (): Promise<Collected> => {
+      deps.assertOpen();
+      const work = collectStore(store.layout, {
+        signal: closing.signal,
+        askToSeal: (other) => (other === id ? seal() : askHolderToSeal(store.layout.locks, other)),
+      });
+      deps.track(work);
+      const collected = await work;
+      // Lets go of packs that are gone.
+      if (open) await objects.use(async () => {});
+      return collected;
+    };
+    const prune = async (request: PruneRequest): Promise<Pruned> => {
+      deps.assertOpen();
+      if (request.dryRun !== true) giveReserve(store.layout);
+      const pruned = await deps.coordinator.exclusive(() => pruneCheckpoints(deps, store.sql, id, request));
+      return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
+    };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, request, mayBegin),
+      performControl(deps, { prune, seal }, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
       open = false;
+      closing.abort(
+        new RewindError("CLOSED", "The workspace was closed before the store was cleaned up.", {
+          hint: "Nothing is lost; run gc again.",
+        }),
+      );
       await control.close();
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
@@ -187,6 +232,8 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       environment,
       thread,
       threads: () => catalog.threads().map((row) => row.name),
+      prune,
+      gc,
       async verify() {
         deps.assertOpen();
         return deps.coordinator.exclusive(() => verifyEnvironment(deps, true));

@@ -271,7 +271,14 @@ describe("the commands", () => {
       sqlite: { available: true },
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
-      contents: { format: 1, workspaces: 1, threads: 1, checkpoints: 1 },
+      contents: {
+        format: 2,
+        workspaces: 1,
+        threads: 1,
+        checkpoints: 1,
+        packs: { packs: 1, orphans: [] },
+        softLimit: 20 * 2 ** 30,
+      },
     });
     expect(report.store).toMatchObject({ path: store });
     expect(report.store.freeBytes).toBeGreaterThan(0);
@@ -282,6 +289,53 @@ describe("the commands", () => {
     expect(off.stdout).toMatch(/addon +not available/);
     expect(off.stdout).toMatch(/fidelity +without /);
     expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
+  });
+
+  test("prune and gc", async () => {
+    expect(await done("gc")).toContain("There is no store");
+    expect(existsSync(join(base, "state"))).toBe(false);
+    for (let i = 0; i < 6; i++) {
+      put("a.txt", `${i}`.repeat(50_000 + i));
+      await done("checkpoint", ...(i === 1 ? ["--label", "green"] : []));
+    }
+    expect(await done("gc")).toBe("Nothing to give back.\n");
+    expect(await done("prune", "--keep-last", "2", "--dry-run")).toMatch(
+      /^Would prune 3 checkpoints: cli\/c0, cli\/c2, cli\/c3\. Would keep 3\.\nNothing was changed/,
+    );
+    expect(await json("list")).toHaveLength(6);
+    const pruned = await json("prune", "--keep-last", "2");
+    expect(pruned).toMatchObject({ kept: 3, dryRun: false, gc: { postponed: [], packs: { rewritten: 0 } } });
+    expect(pruned.pruned).toEqual(["c0", "c2", "c3"].map((id) => ({ thread: "cli", id })));
+    expect(pruned.gc.objects).toBeGreaterThan(3);
+    expect(await done("list")).toMatch(/… 1 checkpoint pruned\n {2}c1 .*\n.*… 2 checkpoints pruned\n {2}c4 /);
+    expect(await done("verify")).toMatch(
+      /^Sound: .*\n[\d.]+ KiB of the packs' [\d.]+ KiB are needed by no checkpoint\.\n$/,
+    );
+    expect(await json("verify")).toEqual([]);
+    expect((await json("list", "--all")).at(-1)).toMatchObject({ id: "c5", parent: "c4", pruned: 0 });
+    await refused(["rewind", "c0"], 1, "UNKNOWN_CHECKPOINT");
+    await refused(["prune"], 2, "BAD_ARGUMENT");
+    await refused(["prune", "--keep-within", "soon"], 2, "BAD_ARGUMENT");
+    expect(await done("prune", "--keep-within", "2h")).toMatch(/^Pruned 0 checkpoints\. Kept 3\.\n/);
+    expect(await done("prune", "--keep-last", "1")).toMatch(/Gave back .* \(.*1 rewritten/);
+    await done("rewind", "c1");
+    expect(get("a.txt")).toBe("1".repeat(50_001));
+  });
+
+  test("the soft limit is told by every command, and by doctor", async () => {
+    const limited = { env: { AGENTREWIND_SOFT_LIMIT: "10K" } };
+    put("a.txt", "x".repeat(50_000));
+    const made = await run(["checkpoint"], limited);
+    expect(made.status).toBe(0);
+    expect(made.stderr).toMatch(
+      /^agentrewind: The store .* takes .*, more than its soft limit of .*prune --keep-last 100.*\n$/,
+    );
+    expect((await run(["list", "--json"], limited)).stderr).toBe("");
+    expect((await run(["doctor"], limited)).stdout).toMatch(/warning: The store .* more than its soft limit/);
+    expect((await run(["list"], { env: { AGENTREWIND_SOFT_LIMIT: "0" } })).stderr).toBe("");
+    const wrong = await run(["list"], { env: { AGENTREWIND_SOFT_LIMIT: "lots" } });
+    expect(wrong.status).toBe(0);
+    expect(wrong.stderr).toContain("which is no size");
   });
 
   test("colour only on a terminal that wants it", () => {
@@ -590,6 +644,23 @@ describe("beside a holder", () => {
     expect(await done("list")).toContain("exec sh -c echo three > a.txt");
     await refused(["rewind", "c99"], 1, "UNKNOWN_CHECKPOINT");
     await refused(["checkpoint", "--label", " "], 2, "BAD_ARGUMENT");
+  });
+
+  test("F-35: prune is handed to the holder, and gc makes it begin a new pack", async () => {
+    await holdChanged();
+    for (const size of [400_000, 1]) {
+      put("a.txt", "x".repeat(size));
+      await done("checkpoint");
+    }
+    expect(await done("prune", "--keep-last", "1")).toMatch(
+      /^Pruned 2 checkpoints: agent\/c0, agent\/c1\. Kept 1\.\nGave back .* 1 rewritten/,
+    );
+    put("a.txt", "y".repeat(300_000));
+    expect(await done("checkpoint")).toContain("c3 of thread agent");
+    expect(await json("gc")).toMatchObject({ objects: 0, postponed: [] });
+    expect(await json("verify")).toEqual([]);
+    await done("rewind", "c2");
+    expect(get("a.txt")).toBe("x");
   });
 
   test("a rewind waits for the turn boundary, and says so once", async () => {

@@ -3,6 +3,9 @@ import { statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
 import { RewindError } from "../errors.ts";
 import { loadNative } from "../native.ts";
+import type { Reader } from "../reader.ts";
+import { limitMessage, softLimitOf } from "../store/limit.ts";
+import type { Survey } from "../store/survey.ts";
 import { resolveWorkspace } from "../workspace.ts";
 import { fileSystemOf, folderBytes, freeBytes } from "./disk.ts";
 import { sqliteHint, toFailure } from "./failure.ts";
@@ -15,6 +18,8 @@ import { bytes } from "./words.ts";
 
 const oldestNode = 20;
 const lowSpace = 1 << 30;
+/** How long doctor looks through the packs. */
+const surveyMs = 3_000;
 const addonHint =
   'Run `npm rebuild agentrewind` (it needs a C++17 compiler, make and Python 3); npm 11 runs the build only where the project\'s package.json has "allowScripts": {"agentrewind": true, "better-sqlite3": true}.';
 
@@ -33,7 +38,7 @@ export async function doctor(global: Global): Promise<Output> {
     addon: checkAddon(warn),
     workspace: checkWorkspace(global, warn),
     store: checkStore(global, warn),
-    ...(sqlite.available ? await look(global, error) : unknown),
+    ...(sqlite.available ? await look(global, error, warn) : unknown),
   };
   const report: Report = { ok: problems.every(({ level }) => level !== "error"), ...facts, problems };
   return {
@@ -115,7 +120,7 @@ function checkStore(global: Global, warn: Say) {
 }
 
 /** What needs SQLite: loaded only now, so that the rest is said also where it is missing. */
-async function look(global: Global, error: Say): Promise<Addition> {
+async function look(global: Global, error: Say, warn: Say): Promise<Addition> {
   const { lacksOf } = await import("../reader.ts");
   const { withReader } = await import("./recorded.ts");
   try {
@@ -144,6 +149,8 @@ async function look(global: Global, error: Say): Promise<Addition> {
                 workspaces: reader.count("workspace"),
                 threads: reader.count("thread"),
                 checkpoints: reader.count("checkpoint"),
+                packs: await surveyOf(reader),
+                softLimit: limitOf(reader, warn),
               },
       };
     });
@@ -151,6 +158,28 @@ async function look(global: Global, error: Say): Promise<Addition> {
     const { message, hint } = toFailure(cause);
     error(message, hint);
     return unknown;
+  }
+}
+
+async function surveyOf(reader: Reader): Promise<Survey | null> {
+  try {
+    return await reader.survey(AbortSignal.timeout(surveyMs));
+  } catch {
+    return null;
+  }
+}
+
+/** Null where there is none. */
+function limitOf(reader: Reader, warn: Say): number | null {
+  try {
+    const limit = softLimitOf(undefined);
+    const used = reader.bytes();
+    if (used > limit) warn(limitMessage(reader.layout.root, used, limit), "");
+    return limit === Number.POSITIVE_INFINITY ? null : limit;
+  } catch (error) {
+    const { message, hint } = toFailure(error);
+    warn(message, hint);
+    return null;
   }
 }
 

@@ -69,7 +69,18 @@ function table(rows: readonly Row[], branches: boolean, paint: Paint): string[] 
       .map((cell, column) => cell + " ".repeat((widths[column] as number) - length(cell)))
       .join("  ")
       .trimEnd();
-  return [paint("dim", line(titles)), ...cells.map((row, index) => coloured(line(row), rows[index] as Row, paint))];
+  return [
+    paint("dim", line(titles)),
+    ...cells.flatMap((row, index) => [
+      ...prunedLine(rows[index] as Row, paint),
+      coloured(line(row), rows[index] as Row, paint),
+    ]),
+  ];
+}
+
+function prunedLine({ checkpoint, depth }: Row, paint: Paint): string[] {
+  if (checkpoint.pruned === 0) return [];
+  return [paint("dim", `  ${"  ".repeat(Math.min(depth, 12))}… ${plural(checkpoint.pruned, "checkpoint")} pruned`)];
 }
 
 const length = (text: string): number => [...text].length;

@@ -2,9 +2,11 @@
 // The `agentrewind` command: runs one command, prints what it gives back, and sets the exit status.
 import { CommanderError } from "commander";
 import { exit, printFailure, toFailure } from "./failure.ts";
+import type { Global } from "./global.ts";
 import { print } from "./output.ts";
 import { refusedPlatform } from "./platform.ts";
 import { makeProgram } from "./program.ts";
+import { oneLine } from "./safe.ts";
 
 /** `--json` of ours, also where the rest is not understood. */
 function wantsJson(args: readonly string[]): boolean {
@@ -19,6 +21,16 @@ function fail(error: unknown, json: boolean): void {
   process.exitCode = failure.status;
 }
 
+const tellThemselves: ReadonlySet<string> = new Set(["doctor", "prune", "gc"]);
+
+/** A line on stderr where the store has grown beyond its soft limit. */
+async function warnOfSize(name: string, global: Global): Promise<void> {
+  if (tellThemselves.has(name)) return;
+  const { sizeWarning } = await import("./size.ts");
+  const warning = sizeWarning(global);
+  if (warning !== undefined) process.stderr.write(`agentrewind: ${oneLine(warning)}\n`);
+}
+
 async function main(args: readonly string[]): Promise<void> {
   const json = wantsJson(args);
   try {
@@ -28,6 +40,7 @@ async function main(args: readonly string[]): Promise<void> {
       const output = await work(global);
       print(output, global.json);
       if (output.failure !== undefined) fail(output.failure, global.json);
+      if (!global.json) await warnOfSize(name, global);
     });
     await program.parseAsync([...args], { from: "user" });
   } catch (error) {

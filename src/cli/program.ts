@@ -87,6 +87,21 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("prune")
+    .description("give up old checkpoints and give their room back; labelled ones and heads are kept")
+    .option("--keep-last <n>", "keep the newest N of each thread")
+    .option("--keep-within <time>", "keep what is not older: 90m, 12h, 7d, 2w")
+    .option("--dry-run", "say what would go, and change nothing")
+    .action((options, command: Command) =>
+      start(command, async (global) => (await import("./prune.ts")).prune(global, options)),
+    );
+
+  program
+    .command("gc")
+    .description("take out of the store what no checkpoint needs")
+    .action((_, command: Command) => start(command, async (global) => (await import("./gc.ts")).gc(global)));
+
+  program
     .command("verify")
     .description("check that everything is there and whole that the checkpoints need")
     .action((_, command: Command) => start(command, async (global) => (await import("./verify.ts")).verify(global)));

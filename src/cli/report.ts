@@ -1,4 +1,5 @@
 // The report of `doctor`, and how a person reads it.
+import type { Survey } from "../store/survey.ts";
 import type { Paint } from "./paint.ts";
 import { oneLine, safe } from "./safe.ts";
 import { bytes, plural } from "./words.ts";
@@ -22,6 +23,10 @@ export interface Addition {
     readonly workspaces: number;
     readonly threads: number;
     readonly checkpoints: number;
+    /** Null where looking took too long, or something is damaged. */
+    readonly packs: Survey | null;
+    /** Null where there is none. */
+    readonly softLimit: number | null;
   } | null;
 }
 
@@ -58,6 +63,7 @@ export function reportLines(report: Report, paint: Paint): string[] {
     line("recorded", describeRecorded(report)),
     line("store", safe(store.path)),
     line("contents", describeContents(report)),
+    line("packs", describePacks(report)),
     line("free", store.freeBytes === null ? "unknown" : bytes(store.freeBytes)),
     "",
     ...(report.problems.length === 0
@@ -90,4 +96,13 @@ function describeContents({ contents }: Report): string {
   if (contents === null) return "there is no store yet, or it cannot be read";
   const { format, bytes: size, workspaces, threads, checkpoints } = contents;
   return `format ${format}, ${bytes(size)}: ${plural(workspaces, "workspace")}, ${plural(threads, "thread")}, ${plural(checkpoints, "checkpoint")}`;
+}
+
+function describePacks({ contents }: Report): string {
+  if (contents === null) return "none";
+  const { packs, softLimit } = contents;
+  const limit = softLimit === null ? "no soft limit" : `soft limit ${bytes(softLimit)}`;
+  if (packs === null) return `not looked through; ${limit}`;
+  const { packs: count, packBytes, liveBytes, reclaimableBytes } = packs;
+  return `${count}, ${bytes(packBytes)}, of which ${bytes(liveBytes)} alive; gc would give back ${bytes(reclaimableBytes)}; ${limit}`;
 }

@@ -1,25 +1,45 @@
 // `verify`: is everything there and whole that the checkpoints need?
 import { RewindError } from "../errors.ts";
+import type { Reader } from "../reader.ts";
 import type { Finding } from "../session/verify.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
 import type { Paint } from "./paint.ts";
 import { nothingRecorded, withReader } from "./recorded.ts";
 import { oneLine } from "./safe.ts";
-import { plural } from "./words.ts";
+import { bytes, plural } from "./words.ts";
 
 export function verify(global: Global): Promise<Output> {
   return withReader(global, async (reader, workspace) => {
     const recorded = reader?.recorded;
     if (recorded === undefined) throw nothingRecorded(global, workspace, reader !== undefined);
     const findings = await recorded.verify();
+    const useless = await uselessLines(reader);
     return {
       json: findings,
       text: (paint) =>
-        findings.length === 0 ? [paint("green", "Sound: nothing is missing or damaged.")] : lines(findings, paint),
+        findings.length === 0
+          ? [paint("green", "Sound: nothing is missing or damaged."), ...useless]
+          : lines(findings, paint),
       ...(findings.length === 0 ? {} : { failure: unsound(global, findings) }),
     };
   });
+}
+
+/** No fault, only room: what of the store nothing needs. */
+async function uselessLines(reader: Reader | undefined): Promise<string[]> {
+  try {
+    const { packBytes, liveBytes, orphans } = (await reader?.survey()) ?? { packBytes: 0, liveBytes: 0, orphans: [] };
+    const idle = packBytes - liveBytes;
+    return [
+      ...(idle > 0 ? [`${bytes(idle)} of the packs' ${bytes(packBytes)} are needed by no checkpoint.`] : []),
+      ...(orphans.length > 0
+        ? [`${plural(orphans.length, "file")} that a killed process left among the packs; gc removes them.`]
+        : []),
+    ];
+  } catch {
+    return [];
+  }
 }
 
 const lines = (findings: readonly Finding[], paint: Paint): string[] =>

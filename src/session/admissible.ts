@@ -14,11 +14,16 @@ const ownTools: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsT
 export function requireCheckpoint(deps: SessionDeps, thread: ThreadRow | undefined, seq: number): CheckpointRow {
   const row = thread === undefined ? undefined : deps.catalog.checkpointBySeq(thread.id, seq);
   if (row !== undefined) return row;
+  const gone = thread !== undefined && seq < thread.next_seq;
   const known = thread === undefined ? [] : deps.catalog.lineage(thread.head).slice(0, shownIds).map(checkpointId);
-  throw new RewindError("UNKNOWN_CHECKPOINT", `There is no checkpoint c${seq} in this thread.`, {
-    hint: known.length === 0 ? "There are none yet." : `Use one of ${known.join(", ")}, or list the checkpoints.`,
-    details: { asked: `c${seq}`, known },
-  });
+  throw new RewindError(
+    "UNKNOWN_CHECKPOINT",
+    gone ? `c${seq} is not in this thread any more.` : `There is no checkpoint c${seq} in this thread.`,
+    {
+      hint: known.length === 0 ? "There are none yet." : `Use one of ${known.join(", ")}, or list the checkpoints.`,
+      details: { asked: `c${seq}`, known },
+    },
+  );
 }
 
 /** @throws NOT_RESTORABLE */
@@ -48,7 +53,7 @@ export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: Chec
   }
   const moment = sameMoment(deps, target);
   const returns = own.filter(
-    (row) => sameMoment(deps, catalog.checkpoint(row.target) as CheckpointRow) === moment,
+    (row) => row.target !== null && sameMoment(deps, catalog.checkpoint(row.target) as CheckpointRow) === moment,
   ).length;
   if (returns >= budget.perCheckpoint) {
     const id = checkpointId(target);

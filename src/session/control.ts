@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { RewindError } from "../errors.ts";
 import type { SessionDeps } from "./deps.ts";
+import type { Pruned, PruneRequest } from "./prune.ts";
 import { opaqueSerializer } from "./serializer.ts";
 import { type CheckpointOptions, Thread } from "./thread.ts";
 import type { RewindRequest } from "./types.ts";
@@ -23,14 +24,29 @@ const commands = {
   }),
   undo: z.strictObject({ thread: threadName }),
   label: z.strictObject({ thread: threadName, label: z.string(), id: z.string().optional() }),
+  prune: z.strictObject({
+    thread: threadName,
+    keepLast: z.number().optional(),
+    keepWithin: z.string().optional(),
+    threads: z.array(threadName).optional(),
+    dryRun: z.boolean().optional(),
+  }),
+  /** From gc: the packs of this environment are written no more. */
+  seal: z.strictObject({}),
   diff: z.strictObject({ thread: threadName, from: z.string(), to: z.string().optional() }),
 } as const;
 
 export type ControlCommand = keyof typeof commands;
 
+export interface Upkeep {
+  prune(request: PruneRequest): Promise<Pruned>;
+  seal(): Promise<boolean>;
+}
+
 /** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
 export async function performControl(
   deps: SessionDeps,
+  upkeep: Upkeep,
   request: { readonly command: string; readonly arguments: Readonly<Record<string, unknown>> },
   mayBegin: () => boolean,
 ): Promise<unknown> {
@@ -46,6 +62,12 @@ export async function performControl(
     );
   }
   const given = parsed.data as Record<string, unknown> & { thread: string };
+  // What needs no boundary: no head moves and no file changes.
+  if (request.command === "seal") return upkeep.seal();
+  if (request.command === "prune") {
+    const { thread: _, ...policy } = given;
+    return upkeep.prune(policy as PruneRequest);
+  }
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   return deps.coordinator.atBoundary(async () => {
     if (!mayBegin())

@@ -65,7 +65,11 @@ export function lineBetween(deps: SessionDeps, target: number, head: number | nu
 }
 
 /** Runs alone (the caller holds the coordinator). */
-export async function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
+export function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
+  return deps.objects.use(() => carryOut(deps, move));
+}
+
+async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   const start = performance.now();
   const { catalog, environment } = deps;
   const issued = catalog.epoch();

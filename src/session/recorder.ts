@@ -42,18 +42,20 @@ export class Recorder {
   }
 
   begin(request: PairRequest): Pair<CheckpointRow> {
-    const { environment, coordinator, track } = this.#deps;
-    const started = coordinator.exclusive(async () => {
-      const pair = beginPair<StoredContext, CheckpointRow>({
-        environment,
-        signal: request.signal,
-        storeContext: () => this.storeContext(request.thread, request.context),
-        publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
-        persist: (row) => this.#persist(row),
-      });
-      await pair.published;
-      return pair;
-    });
+    const { environment, coordinator, objects, track } = this.#deps;
+    const started = coordinator.exclusive(() =>
+      objects.use(async () => {
+        const pair = beginPair<StoredContext, CheckpointRow>({
+          environment,
+          signal: request.signal,
+          storeContext: () => this.storeContext(request.thread, request.context),
+          publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
+          persist: (row) => this.#persist(row),
+        });
+        await pair.published;
+        return pair;
+      }),
+    );
     const published = started.then((pair) => pair.published);
     // `started` resolves when the pair is published: what is durable waits behind it, not inside of it.
     const durable = started.then((pair) => pair.durable);
@@ -149,15 +151,19 @@ export class Recorder {
 
   /** Looks once more before tools run: what changed while the model thought is not the agent's. */
   async markTools(row: CheckpointRow, tools: boolean): Promise<void> {
-    const { catalog, environment, coordinator } = this.#deps;
+    const { catalog, environment, coordinator, objects } = this.#deps;
     if (!tools) {
       if (row.tools === "unknown") catalog.markTools(row.id, "none", null);
       return;
     }
     if (row.state === "not-restorable") return;
     try {
-      const now = await coordinator.exclusive(() => environment.capture().captured);
-      catalog.markTools(row.id, "ran", now.manifest);
+      await coordinator.exclusive(() =>
+        objects.use(async () => {
+          const now = await environment.capture().captured;
+          catalog.markTools(row.id, "ran", now.manifest);
+        }),
+      );
     } catch {
       catalog.markTools(row.id, "unknown", null);
     }

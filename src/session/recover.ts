@@ -9,7 +9,11 @@ import { finish, manifestOf, noActivity, type Payload } from "./perform.ts";
 import { checkpointId } from "./views.ts";
 
 /** The caller holds the lock. @throws DISK_FULL, with everything as it was found */
-export async function recover(deps: SessionDeps): Promise<void> {
+export function recover(deps: SessionDeps): Promise<void> {
+  return deps.objects.use(() => finishAll(deps));
+}
+
+async function finishAll(deps: SessionDeps): Promise<void> {
   const { catalog, environment } = deps;
   for (const intent of catalog.openIntents()) {
     const payload = JSON.parse(intent.payload) as Payload;

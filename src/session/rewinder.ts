@@ -38,7 +38,7 @@ export class Rewinder {
     if (by === "agent") requireBudget(this.#deps, thread, target);
     requireRestorable(this.#deps, target, scope);
     requireOwnTimeline(this.#deps, thread, target, scope);
-    if (request.dryRun === true) return this.#plan(thread, target, request, lesson);
+    if (request.dryRun === true) return this.#deps.objects.use(() => this.#plan(thread, target, request, lesson));
     const { current } = request;
     const move: Move = {
       thread,
@@ -68,7 +68,12 @@ export class Rewinder {
         hint: "List the checkpoints and rewind to one of them.",
       });
     }
-    const target = catalog.checkpoint(last.left_at) as CheckpointRow;
+    const target = last.left_at === null ? undefined : catalog.checkpoint(last.left_at);
+    if (target === undefined) {
+      throw new RewindError("NOTHING_TO_UNDO", `The state that the last rewind left, c${last.left_seq}, was pruned.`, {
+        hint: "List the checkpoints and rewind to one of them.",
+      });
+    }
     requireRestorable(this.#deps, target, "both");
     requireOwnTimeline(this.#deps, thread, target, "both");
     const delivered = !this.#tree.isDriven(thread);
@@ -90,6 +95,7 @@ export class Rewinder {
 
   /** The same answer again; the environment is brought there if it has moved on since. */
   async #repeat(thread: ThreadRow, done: RewindRow): Promise<RewindResult> {
+    requireKept(done);
     if (thread.head !== done.target)
       await this.follow(thread, this.#deps.catalog.checkpoint(done.target) as CheckpointRow);
     return this.result(done);
@@ -97,6 +103,7 @@ export class Rewinder {
 
   /** A rewind that was carried out, told again from its row. */
   async result(row: RewindRow): Promise<RewindResult> {
+    requireKept(row);
     const { catalog } = this.#deps;
     const stored = JSON.parse(row.result) as MoveResult;
     const headAfter = row.scope === "environment" ? (row.head_before ?? row.left_at) : row.target;
@@ -187,4 +194,13 @@ function alignment(thread: ThreadRow, target: CheckpointRow): Move {
     carried: 0,
     storeCurrent: null,
   };
+}
+
+/** @throws UNKNOWN_CHECKPOINT */
+function requireKept(row: RewindRow): asserts row is RewindRow & { left_at: number; target: number } {
+  if (row.left_at !== null && row.target !== null) return;
+  const gone = row.target === null ? row.target_seq : row.left_seq;
+  throw new RewindError("UNKNOWN_CHECKPOINT", `This rewind was done long ago, and c${gone} was pruned since.`, {
+    hint: "List the checkpoints to see where the thread is.",
+  });
 }

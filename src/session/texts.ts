@@ -66,6 +66,12 @@ function describeListed({ checkpoint, next }: ListedCheckpoint): string {
   return `${start} before: ${did === "" ? "the next message" : did}${files}${unusable}`;
 }
 
+function listedLines(listed: ListedCheckpoint): string[] {
+  const { id, parent, pruned } = listed.checkpoint;
+  const between = parent === null ? `before ${id}` : `between ${parent} and ${id}`;
+  return [describeListed(listed), ...(pruned === 0 ? [] : [`(${pruned} ${between}: pruned, cannot be returned to)`])];
+}
+
 /** The list that `list_checkpoints` returns. Both lists newest first. */
 export function listText(active: readonly ListedCheckpoint[], abandoned: readonly ListedCheckpoint[]): string {
   if (active.length === 0 && abandoned.length === 0) return "There are no checkpoints yet.";
@@ -74,11 +80,11 @@ export function listText(active: readonly ListedCheckpoint[], abandoned: readonl
   const shown = keep(active, listLimit);
   const lines = [
     'Checkpoints, newest first. "cN before: X" is the moment before X was done; rewinding to cN takes back X and everything after it.',
-    ...shown.map(describeListed),
+    ...shown.flatMap(listedLines),
   ];
   if (active.length > shown.length) lines.push(`(${active.length - shown.length} older ones are not shown)`);
   const left = keep(abandoned, 10);
-  if (left.length > 0) lines.push("Abandoned earlier:", ...left.map(describeListed));
+  if (left.length > 0) lines.push("Abandoned earlier:", ...left.flatMap(listedLines));
   return lines.join("\n");
 }
 

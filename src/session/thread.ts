@@ -158,16 +158,18 @@ export class Thread {
     const left = this.#tree.find(from);
     const right = to === undefined ? this.#tree.head() : this.#tree.find(to);
     requireRestorable(this.#deps, left, "both");
-    let manifest = manifestOf(right);
-    if (to === undefined) {
-      this.#deps.assertOpen();
-      manifest = (await coordinator.exclusive(() => environment.capture().captured)).manifest;
-    } else requireRestorable(this.#deps, right, "both");
-    return {
-      files: await environment.diff(manifestOf(left), manifest),
-      processes: { changed: left.processes !== manifest.processes },
-      context: compareContexts(objects, left.context, right.context),
-    };
+    return objects.use(async () => {
+      let manifest = manifestOf(right);
+      if (to === undefined) {
+        this.#deps.assertOpen();
+        manifest = (await coordinator.exclusive(() => environment.capture().captured)).manifest;
+      } else requireRestorable(this.#deps, right, "both");
+      return {
+        files: await environment.diff(manifestOf(left), manifest),
+        processes: { changed: left.processes !== manifest.processes },
+        context: compareContexts(objects, left.context, right.context),
+      };
+    });
   }
 
   /**

@@ -58,6 +58,8 @@ export interface Checkpoint {
   readonly thread: string;
   /** The checkpoint before it in its lineage, or null. */
   readonly parent: string | null;
+  /** How many checkpoints between the parent and it were pruned. */
+  readonly pruned: number;
   /** Counts the model decisions of the lineage, from 1. */
   readonly turn: number;
   readonly kind: CheckpointKind;

@@ -27,6 +27,7 @@ export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint 
     id: checkpointId(row),
     thread: row.thread_name,
     parent: parent === undefined ? null : `c${parent}`,
+    pruned: row.pruned,
     turn: row.turn,
     kind: row.kind as CheckpointKind,
     state: row.state as CheckpointState,

@@ -49,6 +49,7 @@ export function openBatch(
   packs: PackPool,
   known: (hash: Hash, key: string) => boolean,
   insert: Statement,
+  enter: () => () => void,
 ): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const seen = new Set<string>();
@@ -57,6 +58,8 @@ export function openBatch(
   let bufferedBytes = 0;
   let written = 0;
   let writer: PackWriter | undefined;
+  /** What was found in the store stays until the batch has ended (F-32). */
+  let leaveUse: (() => void) | undefined;
 
   function use(): PackWriter {
     writer ??= packs.take();
@@ -64,6 +67,7 @@ export function openBatch(
   }
 
   function isNew(hash: Hash): boolean {
+    leaveUse ??= enter();
     const key = hash.toString("latin1");
     if (seen.has(key) || known(hash, key)) return false;
     seen.add(key);
@@ -95,6 +99,8 @@ export function openBatch(
     written = 0;
     const pack = writer;
     writer = undefined;
+    leaveUse?.();
+    leaveUse = undefined;
     if (pack === undefined) return;
     pack.leave();
     packs.giveBack(pack);

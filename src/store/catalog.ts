@@ -48,6 +48,8 @@ export interface CheckpointRow {
   readonly problems: string;
   readonly timings: string;
   readonly lessons: string;
+  /** How many checkpoints between its parent and it were pruned. */
+  readonly pruned: number;
   readonly created_at: string;
 }
 
@@ -80,8 +82,11 @@ export interface RewindRow {
   readonly requested_by: string;
   readonly scope: string;
   readonly head_before: number | null;
-  readonly left_at: number;
-  readonly target: number;
+  /** Null when it was pruned, as with `target`. */
+  readonly left_at: number | null;
+  readonly left_seq: number;
+  readonly target: number | null;
+  readonly target_seq: number;
   readonly epoch: number;
   readonly delivered: number;
   readonly undone: number;
@@ -325,6 +330,17 @@ export function openCatalog(sql: Sql, environment: string) {
       run("UPDATE checkpoint SET timings = ? WHERE id = ?", JSON.stringify(timings), id);
     },
 
+    /** Checkpoints that hang on another parent since a prune, and whose changes are not told against it yet. */
+    hungAnew: (): CheckpointRow[] =>
+      all(
+        `${checkpointSelect} WHERE t.environment = ? AND c.pruned > 0 AND c.parent IS NOT NULL AND c.changes IS NULL
+         AND c.state <> 'not-restorable'`,
+        environment,
+      ),
+    setChanges: (id: number, changes: unknown): void => {
+      run("UPDATE checkpoint SET changes = ? WHERE id = ?", JSON.stringify(changes), id);
+    },
+
     openIntent: (thread: number, kind: string, payload: unknown): number =>
       run(
         "INSERT INTO intent (environment, thread, kind, state, payload, created_at) VALUES (?, ?, ?, 'open', ?, ?)",
@@ -349,8 +365,10 @@ export function openCatalog(sql: Sql, environment: string) {
         if (commit.moveTimeline) run("UPDATE environment SET head = ? WHERE id = ?", commit.target, environment);
         run("UPDATE environment SET epoch = epoch + 1 WHERE id = ?", environment);
         const added = run(
-          `INSERT INTO rewind (thread, key, kind, requested_by, scope, head_before, left_at, target, epoch, delivered, result, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          `INSERT INTO rewind (thread, key, kind, requested_by, scope, head_before, left_at, target, epoch, delivered, result, created_at,
+             left_seq, target_seq)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT seq FROM checkpoint WHERE id = ?),
+             (SELECT seq FROM checkpoint WHERE id = ?))`,
           commit.thread,
           commit.key,
           commit.kind,
@@ -363,6 +381,8 @@ export function openCatalog(sql: Sql, environment: string) {
           commit.delivered ? 1 : 0,
           JSON.stringify(commit.result),
           now(),
+          commit.leftAt,
+          commit.target,
         );
         if (commit.undoes !== null) run("UPDATE rewind SET undone = 1 WHERE id = ?", commit.undoes);
         const lessons = [...commit.lessons];
@@ -401,8 +421,8 @@ export function openCatalog(sql: Sql, environment: string) {
     /** Newest first. */
     lessons: (thread: number): LessonRow[] =>
       all(
-        `SELECT l.id, l.text, l.created_at, f.seq AS from_seq, t.seq AS to_seq
-         FROM lesson l JOIN rewind r ON r.id = l.rewind JOIN checkpoint f ON f.id = r.left_at JOIN checkpoint t ON t.id = r.target
+        `SELECT l.id, l.text, l.created_at, r.left_seq AS from_seq, r.target_seq AS to_seq
+         FROM lesson l JOIN rewind r ON r.id = l.rewind
          WHERE l.thread = ? ORDER BY l.id DESC`,
         thread,
       ),

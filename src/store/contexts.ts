@@ -1,6 +1,7 @@
 // Contexts: lists of opaque items that share their storage with every other version of the conversation (F-15).
 import type { Batch, Hash, ObjectReader } from "./objects.ts";
-import { putSequence, readSequence, type SequenceItem, sequenceObjects } from "./sequence.ts";
+import { content, type Kind, kindBit } from "./reach.ts";
+import { chunkEdges, putSequence, readSequence, type SequenceItem, sequenceObjects } from "./sequence.ts";
 
 /** A context as the names of its items: what the adapter's serializer made of each. */
 export interface NamedContext {
@@ -78,6 +79,34 @@ export function* contextObjects(objects: ObjectReader, name: string): Generator<
   yield* sequenceObjects(objects, channels);
   for (const item of readSequence(objects, channels)) yield readChannelItem(item).hash;
 }
+
+/** How gc walks a context (reach.ts). */
+const messagesKind: Kind = {
+  bit: kindBit.messages,
+  edges: (bytes, visit) =>
+    chunkEdges(
+      bytes,
+      (hash) => visit(messagesKind, hash),
+      (item) => visit(content, item),
+    ),
+};
+const channelsKind: Kind = {
+  bit: kindBit.channels,
+  edges: (bytes, visit) =>
+    chunkEdges(
+      bytes,
+      (hash) => visit(channelsKind, hash),
+      (item) => visit(content, readChannelItem(item).hash),
+    ),
+};
+export const contextKind: Kind = {
+  bit: kindBit.context,
+  edges(bytes, visit) {
+    const header = JSON.parse(bytes.toString("utf8")) as Header;
+    visit(messagesKind, Buffer.from(header.messages, "hex"));
+    visit(channelsKind, Buffer.from(header.channels, "hex"));
+  },
+};
 
 function readHeader(objects: ObjectReader, name: string): Header {
   return JSON.parse(objects.get(Buffer.from(name, "hex")).toString("utf8")) as Header;

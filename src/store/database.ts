@@ -22,8 +22,10 @@ export function openDatabase(path: string): Sql {
   try {
     useLog(sql);
     sql.pragma("synchronous = NORMAL");
-    sql.pragma("foreign_keys = ON");
+    // A migration may make a table anew, to which others refer.
+    sql.pragma("foreign_keys = OFF");
     migrate(sql, path);
+    sql.pragma("foreign_keys = ON");
     for (const suffix of ["", "-wal", "-shm"]) if (existsSync(path + suffix)) setMode(path + suffix, 0o600);
   } catch (error) {
     sql.close();

@@ -11,10 +11,10 @@ export interface Lock {
 /** Of two that come at once each can see the other's half-taken lock: one that does not wait at all would let both fail. */
 const patienceMs = 100;
 
-/** @throws ENVIRONMENT_BUSY when another holder lives. */
-export function takeLock(folder: string, environment: string): Lock {
+/** Undefined when another holder lives. */
+export function tryLock(folder: string, environment: string, patience = 0): Lock | undefined {
   const path = join(folder, `${environment}.lock`);
-  const sql = new Database(path, { timeout: patienceMs });
+  const sql = new Database(path, { timeout: patience });
   try {
     setMode(path, 0o600);
     sql.pragma("journal_mode = MEMORY");
@@ -22,14 +22,23 @@ export function takeLock(folder: string, environment: string): Lock {
   } catch (error) {
     sql.close();
     if (!String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY")) throw asWriteFailure(error, path);
-    throw new RewindError("ENVIRONMENT_BUSY", "Another process is writing checkpoints of this workspace.", {
-      hint: "Use the `agentrewind` command, which hands requests to that process, or close it first.",
-      details: { environment },
-    });
+    return undefined;
   }
   return {
     release() {
       sql.close();
     },
   };
+}
+
+/** @throws ENVIRONMENT_BUSY when another holder lives. */
+export function takeLock(folder: string, environment: string): Lock {
+  const lock = tryLock(folder, environment, patienceMs);
+  if (lock === undefined) {
+    throw new RewindError("ENVIRONMENT_BUSY", "Another process is writing checkpoints of this workspace.", {
+      hint: "Use the `agentrewind` command, which hands requests to that process, or close it first.",
+      details: { environment },
+    });
+  }
+  return lock;
 }

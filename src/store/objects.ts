@@ -1,7 +1,7 @@
 // Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { asWriteFailure, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { type Batch, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
@@ -16,6 +16,7 @@ import {
   trimPacks,
   writeAgain,
 } from "./packs.ts";
+import type { Uses } from "./uses.ts";
 
 export { type Batch, type Hash, hashOf };
 
@@ -29,6 +30,14 @@ export interface ObjectReader {
 
 export interface Objects extends ObjectReader {
   batch(): Batch;
+  /** While `work` runs, nothing that it finds in the store is taken away by gc (F-32). */
+  use<T>(work: () => Promise<T>): Promise<T>;
+  /** Raised by gc. Names remembered since an older one may be gone: look with `holds` before relying on them. Ask inside of a use. */
+  generation(): number;
+  /** True when the store has the object and gc does not mean to take it: what is committed now may rely on it. */
+  holds(hash: Hash): boolean;
+  /** The packs of this environment are written no more; false while a batch is under way (F-35). */
+  seal(): boolean;
   /** Everything committed so far is on disk when it resolves (F-21). */
   sync(): Promise<void>;
   /** Resolves when no sync is under way. */
@@ -36,15 +45,26 @@ export interface Objects extends ObjectReader {
   close(): void;
 }
 
+interface PlaceRow {
+  readonly pack: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
 /** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
 const rememberedLimit = 100_000;
 
 /** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only). */
-export function openObjects(sql: Sql, folder: string, environment: string | null): Objects {
+export function openObjects(sql: Sql, folder: string, environment: string | null, uses: Uses): Objects {
   const find = sql.prepare("SELECT pack, offset, length FROM object WHERE hash = ?");
   const exists = sql.prepare("SELECT 1 FROM object WHERE hash = ?").pluck();
+  const holds = sql.prepare("SELECT 1 FROM object WHERE hash = ? AND condemned = 0").pluck();
   const packName = sql.prepare("SELECT name FROM pack WHERE id = ?").pluck();
-  const insert = sql.prepare("INSERT OR IGNORE INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)");
+  const insert = sql.prepare(
+    `INSERT INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET pack = excluded.pack, offset = excluded.offset, condemned = 0 WHERE condemned = 1`,
+  );
+  const seal = sql.prepare("UPDATE pack SET sealed = 1 WHERE environment = ?");
   const unsynced = sql.prepare("SELECT id, name, length, synced FROM pack WHERE synced < length");
   const setSynced = sql.prepare("UPDATE pack SET synced = max(synced, ?) WHERE id = ?");
   if (environment !== null) trimPacks(sql, folder, environment);
@@ -53,6 +73,23 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const idle: PackWriter[] = [];
   const busy: PackWriter[] = [];
   let syncing = Promise.resolve();
+  let generation = uses.phase();
+
+  function enter(): () => void {
+    const leave = uses.enter();
+    const now = uses.phase();
+    if (now !== generation) {
+      generation = now;
+      remembered.clear();
+      // A descriptor would keep the bytes of a deleted pack on the disk.
+      for (const [pack, fd] of readers) {
+        if (packName.get(pack) !== undefined) continue;
+        readers.delete(pack);
+        closeSync(fd);
+      }
+    }
+    return leave;
+  }
 
   const pool: PackPool = {
     take() {
@@ -81,6 +118,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
         setSynced.run(row.length, row.id);
         doubtful.delete(row.id);
       } catch (error) {
+        // gc deleted it meanwhile: what was alive of it is on disk elsewhere.
+        if (systemCode(error) === "ENOENT" && packName.get(row.id) === undefined) continue;
         throw asWriteFailure(error, "the store");
       }
     }
@@ -89,20 +128,36 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
 
   function isKnown(hash: Hash, key: string): boolean {
     if (remembered.has(key)) return true;
-    if (exists.get(hash) === undefined) return false;
+    if (holds.get(hash) === undefined) return false;
     if (remembered.size >= rememberedLimit) remembered.clear();
     remembered.add(key);
     return true;
   }
 
+  const lookUp = (hash: Hash): PlaceRow | undefined => find.get(hash) as PlaceRow | undefined;
+
+  function readerOf(pack: number): number {
+    let fd = readers.get(pack);
+    if (fd === undefined) {
+      fd = openSync(join(folder, String(packName.get(pack))), "r");
+      readers.set(pack, fd);
+    }
+    return fd;
+  }
+
   function read(hash: Hash): Buffer | string {
-    const row = find.get(hash) as { pack: number; offset: number; length: number } | undefined;
+    let row = lookUp(hash);
     if (row === undefined) return "it is missing";
     try {
-      let fd = readers.get(row.pack);
-      if (fd === undefined) {
-        fd = openSync(join(folder, packName.get(row.pack) as string), "r");
-        readers.set(row.pack, fd);
+      let fd: number;
+      try {
+        fd = readerOf(row.pack);
+      } catch (error) {
+        // gc moved the object and deleted its pack after the look.
+        const moved = lookUp(hash);
+        if (systemCode(error) !== "ENOENT" || moved === undefined || moved.pack === row.pack) throw error;
+        row = moved;
+        fd = readerOf(row.pack);
       }
       const bytes = readAt(fd, row);
       if (bytes === undefined) return "its pack is cut short";
@@ -113,7 +168,27 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   return {
-    batch: () => openBatch(sql, pool, isKnown, insert),
+    batch: () => openBatch(sql, pool, isKnown, insert, enter),
+
+    async use(work) {
+      const leave = enter();
+      try {
+        return await work();
+      } finally {
+        leave();
+      }
+    },
+
+    generation: uses.phase,
+
+    holds: (hash) => holds.get(hash) !== undefined,
+
+    seal() {
+      if (environment === null || busy.length > 0) return false;
+      for (const pack of idle.splice(0)) pack.close();
+      seal.run(environment);
+      return true;
+    },
 
     get(hash) {
       const bytes = read(hash);

@@ -3,14 +3,15 @@ import { createHash, randomBytes } from "node:crypto";
 import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { RewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
 import { cutFile, openForWriting, writeAll, writeParts } from "./io.ts";
 
 /** A 32-byte SHA-256. */
 export type Hash = Buffer;
 
-const magic = Buffer.from("ARWPACK1");
-const packLimit = 256 << 20;
+export const magic = Buffer.from("ARWPACK1");
+export const packLimit = 256 << 20;
 
 export function hashOf(bytes: Uint8Array): Hash {
   return createHash("sha256").update(bytes).digest();
@@ -54,7 +55,7 @@ export interface PackWriter {
   close(): void;
 }
 
-/** Opens the newest pack that has room and is not `taken`, or a new one. */
+/** Opens the newest pack that has room, is not sealed and not `taken`, or a new one. */
 export function openPackWriter(
   sql: Sql,
   folder: string,
@@ -62,7 +63,9 @@ export function openPackWriter(
   taken: readonly PackWriter[] = [],
 ): PackWriter {
   const rows = sql
-    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC")
+    .prepare(
+      "SELECT id, name, length, synced FROM pack WHERE environment = ? AND sealed = 0 AND length < ? ORDER BY id DESC",
+    )
     .all(environment, packLimit) as PackRow[];
   const row = rows.find(({ id }) => taken.every((one) => one.id !== id));
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
@@ -72,6 +75,7 @@ export function openPackWriter(
   let id = row?.id;
   if (id === undefined) {
     writeAll(fd, magic, 0);
+    fault("pack.created");
     const added = sql
       .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
       .run(name, environment, magic.length, bootId());
@@ -170,7 +174,7 @@ export function dropLostObjects(sql: Sql, folder: string): number {
     const gone = unsyncedObjects(sql, row).filter((at) => !isWhole(join(folder, row.name), at));
     sql
       .transaction(() => {
-        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);
+        for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ? AND pack = ?").run(at.hash, row.id);
         sql.prepare("UPDATE pack SET boot = ? WHERE id = ?").run(boot, row.id);
       })
       .immediate();

@@ -64,6 +64,33 @@ export const migrations: readonly string[] = [
     tool TEXT NOT NULL, class TEXT NOT NULL, arguments TEXT NOT NULL, state TEXT NOT NULL, result TEXT, created_at TEXT NOT NULL
   );
   `,
+  `
+  CREATE TABLE gc (id INTEGER PRIMARY KEY CHECK (id = 1), phase INTEGER NOT NULL);
+  INSERT INTO gc VALUES (1, 0);
+  ALTER TABLE object ADD COLUMN condemned INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE pack ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE checkpoint ADD COLUMN pruned INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX checkpoint_parent ON checkpoint(parent);
+  CREATE INDEX checkpoint_timeline ON checkpoint(timeline);
+  CREATE INDEX checkpoint_manifest ON checkpoint(manifest);
+  CREATE INDEX checkpoint_tools_from ON checkpoint(tools_from);
+  CREATE INDEX manifest_files ON manifest(files);
+  CREATE TABLE rewind_2 (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id), key TEXT, kind TEXT NOT NULL, requested_by TEXT NOT NULL,
+    scope TEXT NOT NULL, head_before INTEGER REFERENCES checkpoint(id), left_at INTEGER REFERENCES checkpoint(id), left_seq INTEGER NOT NULL,
+    target INTEGER REFERENCES checkpoint(id), target_seq INTEGER NOT NULL, epoch INTEGER NOT NULL, delivered INTEGER NOT NULL,
+    undone INTEGER NOT NULL DEFAULT 0, result TEXT NOT NULL, created_at TEXT NOT NULL, UNIQUE (thread, key)
+  );
+  INSERT INTO rewind_2
+    SELECT r.id, r.thread, r.key, r.kind, r.requested_by, r.scope, r.head_before, r.left_at, l.seq, r.target, t.seq, r.epoch, r.delivered,
+      r.undone, r.result, r.created_at
+    FROM rewind r JOIN checkpoint l ON l.id = r.left_at JOIN checkpoint t ON t.id = r.target;
+  DROP TABLE rewind;
+  ALTER TABLE rewind_2 RENAME TO rewind;
+  CREATE INDEX rewind_left_at ON rewind(left_at);
+  CREATE INDEX rewind_target ON rewind(target);
+  CREATE INDEX rewind_head_before ON rewind(head_before);
+  `,
 ];
 
 export const formatVersion = migrations.length;

@@ -58,6 +58,12 @@ export function* readSequence(objects: ObjectReader, hash: Hash): Generator<Buff
   else for (const child of nodeChildren(bytes)) yield* readSequence(objects, child);
 }
 
+/** What one object of a list leads to: chunks below it, or items. */
+export function chunkEdges(bytes: Buffer, chunk: (hash: Hash) => void, item: (bytes: Buffer) => void): void {
+  if (bytes[0] === leafMark) for (const one of leafItems(bytes)) item(one);
+  else for (const child of nodeChildren(bytes)) chunk(child);
+}
+
 /** The names of every object of the list itself, not of what its items name. */
 export function* sequenceObjects(objects: ObjectReader, hash: Hash): Generator<Hash> {
   yield hash;

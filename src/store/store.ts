@@ -7,6 +7,8 @@ import { syncFile } from "./io.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
+import { keepReserve } from "./reserve.ts";
+import { openUses } from "./uses.ts";
 
 export interface Store {
   readonly layout: Layout;
@@ -28,28 +30,34 @@ export function openStore(path: string): Store {
   }
   const sql = openDatabase(layout.catalog);
   dropLostObjects(sql, layout.packs);
+  keepReserve(layout);
+  const uses = openUses(sql, layout.locks);
   const opened: Objects[] = [];
   return {
     layout,
     sql,
     open(environment) {
-      const objects = openObjects(sql, layout.packs, environment);
+      const objects = openObjects(sql, layout.packs, environment, uses);
       opened.push(objects);
       return { catalog: openCatalog(sql, environment), objects };
     },
-    async syncLog() {
-      // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
-      const log = `${layout.catalog}-wal`;
-      if (!existsSync(log)) return;
-      try {
-        await syncFile(log, "data");
-      } catch (error) {
-        throw asWriteFailure(error, "the store's catalog");
-      }
-    },
+    syncLog: () => syncLog(layout.catalog),
     close() {
       for (const objects of opened) objects.close();
+      uses.close();
       sql.close();
     },
   };
+}
+
+/** Everything committed to the catalog so far is on disk when it resolves (F-21). */
+export async function syncLog(catalog: string): Promise<void> {
+  // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
+  const log = `${catalog}-wal`;
+  if (!existsSync(log)) return;
+  try {
+    await syncFile(log, "data");
+  } catch (error) {
+    throw asWriteFailure(error, "the store's catalog");
+  }
 }

@@ -12,6 +12,7 @@ const checkpoint = (over: Partial<Checkpoint>): Checkpoint => ({
   id: "c0",
   thread: "t",
   parent: null,
+  pruned: 0,
   turn: 1,
   kind: "turn",
   state: "durable",

@@ -25,6 +25,7 @@ import { openPosix } from "./open-posix.ts";
 import { openScanner } from "./open-scanner.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
+import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
 import type { Scan, Scanner } from "./scanner.ts";
@@ -55,6 +56,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
   const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
   let scanner: Scanner | undefined;
   let memory: ScanMemory | undefined;
+  /** The generation of the store in which the kept scan was made (F-33). */
+  let scannedIn: number | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -65,15 +68,24 @@ export function openDirectory(options: DirectoryOptions): Environment {
     }
   }
 
-  async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
+  const scanNow = (posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> =>
+    objects.use(() => scanInUse(posix, signal));
+
+  async function scanInUse(posix: Posix, signal: AbortSignal | undefined): Promise<Scan & { written: number }> {
     scanner ??= openScanner(posix, { stage, excluded });
     memory ??= new ScanMemory({ scanner, file: options.cacheFile, isHeld: options.isHeld });
     await memory.load();
+    const generation = objects.generation();
+    const { snapshot } = memory;
+    // What was taken up from an earlier process a checkpoint holds.
+    scannedIn ??= generation;
+    if (snapshot !== undefined && scannedIn !== generation && !(await isHeld(objects, snapshot))) scanner.forget();
     const batch = objects.batch();
     try {
       const result = await scanner.scan({ posix, batch, signal });
       const written = await batch.commit();
       memory.keep(result.snapshot);
+      scannedIn = generation;
       return { ...result, written };
     } catch (error) {
       batch.discard();

@@ -36,6 +36,11 @@ export class ScanMemory {
     this.#options = options;
   }
 
+  /** Of the kept scan; undefined when nothing is kept. */
+  get snapshot(): Hash | undefined {
+    return this.#snapshot;
+  }
+
   /** Before the first scan. */
   async load(): Promise<void> {
     if (this.#loaded) return;

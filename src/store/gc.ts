@@ -1,0 +1,217 @@
+// Garbage collection: what no checkpoint needs is taken out of the store and its room given back to the disk (F-32 to F-37).
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { makeBreather } from "../breathe.ts";
+import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import { Census } from "./census.ts";
+import { openDatabase, type Sql } from "./database.ts";
+import { remove } from "./io.ts";
+import type { Layout } from "./layout.ts";
+import { type Lock, takeLock, tryLock } from "./lock.ts";
+import { type ObjectReader, openObjects } from "./objects.ts";
+import { dropLostObjects } from "./packs.ts";
+import type { Kind } from "./reach.ts";
+import { giveReserve, keepReserve } from "./reserve.ts";
+import { countRows, dropPacks, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
+import { markReachable } from "./roots.ts";
+import { syncLog } from "./store.ts";
+import { openUses, waitForUses } from "./uses.ts";
+
+export interface GcOptions {
+  readonly layout: Layout;
+  /** How the snapshots of a directory are walked. */
+  readonly snapshots: Kind;
+  /** A pack is rewritten when less than this part of it is alive. Default 0.5. */
+  readonly liveRatio?: number;
+  /** How long uses that began before are waited for, in milliseconds. Default 60 s. */
+  readonly patienceMs?: number;
+  /** Makes the holder of an environment write to a new pack from now on; false when it does not. */
+  readonly askToSeal: (environment: string) => Promise<boolean>;
+  readonly signal?: AbortSignal;
+}
+
+export interface Collected {
+  /** Objects that nothing needed any more. */
+  readonly objects: number;
+  /** Bytes that the packs and left-over files take less than before. */
+  readonly bytes: number;
+  readonly packs: { readonly deleted: number; readonly rewritten: number };
+  /** Left-over files of killed processes. */
+  readonly leftOver: number;
+  /** What could not be done now and why, in words. */
+  readonly postponed: readonly string[];
+}
+
+const rowsPerSlice = 200;
+
+/** @throws GC_RUNNING, STORE_CORRUPT when what is needed cannot be told: nothing is deleted then, DISK_FULL */
+export async function collect(options: GcOptions): Promise<Collected> {
+  const { layout } = options;
+  const lock = takeGcLock(layout.locks);
+  try {
+    giveReserve(layout);
+    const sql = openDatabase(layout.catalog);
+    // The rows of a pack are gone before it: no need to look through a million objects for one that names it.
+    sql.pragma("foreign_keys = OFF");
+    dropLostObjects(sql, layout.packs);
+    const uses = openUses(sql, layout.locks);
+    const objects = openObjects(sql, layout.packs, null, uses);
+    try {
+      return await run(options, sql, objects);
+    } catch (error) {
+      throw asWriteFailure(error, "the store");
+    } finally {
+      objects.close();
+      uses.close();
+      sql.close();
+    }
+  } finally {
+    keepReserve(layout);
+    lock.release();
+  }
+}
+
+async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise<Collected> {
+  const { layout, signal, patienceMs = 60_000, liveRatio: ratio = 0.5 } = options;
+  const breathe = makeBreather(signal);
+  const before = packBytes(layout);
+  const postponed: string[] = [];
+  const leftOver = removeTemporaries(layout);
+  // Listed before the wait: a file that still has no row behind it belongs to nobody, for a pack is begun inside of a use.
+  const files = readdirSync(layout.packs);
+
+  const census = await Census.take(sql, breathe);
+  const mark = (): Promise<void> => markReachable(sql, objects, census, options.snapshots, breathe);
+  await mark();
+  fault("gc.marked");
+  await setCondemned(sql, census, breathe);
+  const wanted = packsToGiveBack(sql, census, ratio);
+  const packs = await sealPacks(sql, layout, wanted, options.askToSeal);
+  const orphans = orphansAmong(sql, files);
+  const result = { objects: 0, deleted: 0, rewritten: 0, orphans: 0 };
+  if (census.countCondemned() > 0 || packs.length > 0 || orphans.length > 0) {
+    if (await waitForUses(sql, layout.locks, patienceMs, signal)) {
+      // What was committed by the uses that began before may need what is condemned.
+      await mark();
+      await setCondemned(sql, census, breathe);
+      result.objects = await deleteCondemned(sql, census, breathe);
+      result.orphans = await removeOrphans(sql, layout, orphans);
+      const { dead, thin } = await countRows(sql, census, packs, ratio, breathe);
+      result.deleted = await dropPacks(sql, layout, dead);
+      const rewritten = await rewritePacks({ sql, layout, objects, packs: thin, patienceMs, breathe, signal });
+      result.rewritten = rewritten.packs;
+      postponed.push(...rewritten.postponed);
+    } else {
+      postponed.push("another process uses the store since before; run gc again when it is done");
+    }
+  }
+  return {
+    objects: result.objects,
+    bytes: Math.max(0, before - packBytes(layout)) + leftOver.bytes,
+    packs: { deleted: result.deleted, rewritten: result.rewritten },
+    leftOver: leftOver.count + result.orphans,
+    postponed,
+  };
+}
+
+function takeGcLock(folder: string): Lock {
+  try {
+    return takeLock(folder, "gc");
+  } catch (error) {
+    if (!isRewindError(error, "ENVIRONMENT_BUSY")) throw error;
+    throw new RewindError("GC_RUNNING", "Another process is cleaning up this store.", {
+      hint: "Nothing is wrong; run it again later if there is still something to give back.",
+    });
+  }
+}
+
+/** Objects that cannot be reached are condemned: who writes from now on stores them anew. The others are no longer. */
+async function setCondemned(sql: Sql, census: Census, breathe: () => Promise<void> | undefined): Promise<void> {
+  const set = sql.prepare("UPDATE object SET condemned = ? WHERE hash = ?");
+  await inSlices(
+    sql,
+    census,
+    (index) => census.isCondemned(index) === census.isReached(index),
+    (index) => {
+      const condemned = !census.isReached(index);
+      set.run(condemned ? 1 : 0, census.hash(index));
+      census.setCondemned(index, condemned);
+    },
+    async () => {
+      fault("gc.condemned");
+      await breathe();
+    },
+  );
+}
+
+/** Those that a writer stored anew meanwhile are condemned no more, and stay. */
+async function deleteCondemned(sql: Sql, census: Census, breathe: () => Promise<void> | undefined): Promise<number> {
+  const drop = sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
+  let deleted = 0;
+  await inSlices(
+    sql,
+    census,
+    (index) => census.isCondemned(index),
+    (index) => {
+      deleted += drop.run(census.hash(index)).changes;
+    },
+    async () => {
+      fault("gc.deleted");
+      await breathe();
+    },
+  );
+  return deleted;
+}
+
+/** Runs `work` on the objects that are `due`, some in each transaction, so that others who write wait for milliseconds. */
+async function inSlices(
+  sql: Sql,
+  census: Census,
+  due: (index: number) => boolean,
+  work: (index: number) => void,
+  between: () => Promise<void>,
+): Promise<void> {
+  for (let at = 0; at < census.count; ) {
+    const slice: number[] = [];
+    for (; at < census.count && slice.length < rowsPerSlice; at++) if (due(at)) slice.push(at);
+    if (slice.length === 0) return;
+    sql.transaction(() => slice.forEach(work)).immediate();
+    await between();
+  }
+}
+
+/** Files of packs that no row names: their maker was killed, or gc was before it deleted them. */
+function orphansAmong(sql: Sql, files: readonly string[]): string[] {
+  const names = new Set(sql.prepare("SELECT name FROM pack").pluck().all() as string[]);
+  return files.filter((name) => !names.has(name));
+}
+
+async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[]): Promise<number> {
+  const orphans = orphansAmong(sql, files);
+  if (orphans.length === 0) return 0;
+  await syncLog(layout.catalog);
+  for (const name of orphans) remove(join(layout.packs, name));
+  return orphans.length;
+}
+
+/** Stat caches that their writer did not finish: it holds the environment's lock while it writes. */
+function removeTemporaries(layout: Layout): { count: number; bytes: number } {
+  const removed = { count: 0, bytes: 0 };
+  for (const name of readdirSync(layout.cache)) {
+    const environment = /^(\w+)\.tree\.\w+$/.exec(name)?.[1];
+    const lock = environment === undefined ? undefined : tryLock(layout.locks, environment);
+    if (lock === undefined) continue;
+    removed.bytes += statSync(join(layout.cache, name), { throwIfNoEntry: false })?.size ?? 0;
+    removed.count++;
+    remove(join(layout.cache, name));
+    lock.release();
+  }
+  return removed;
+}
+
+function packBytes(layout: Layout): number {
+  return readdirSync(layout.packs)
+    .map((name) => statSync(join(layout.packs, name), { throwIfNoEntry: false })?.size ?? 0)
+    .reduce((sum, size) => sum + size, 0);
+}

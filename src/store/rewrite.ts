@@ -1,0 +1,260 @@
+// Packs that are dead or mostly dead: deleted, or what lives of them copied together (F-35, F-36).
+import { randomBytes } from "node:crypto";
+import { closeSync } from "node:fs";
+import { join } from "node:path";
+import { asWriteFailure, isRewindError } from "../errors.ts";
+import { fault } from "../faults.ts";
+import { type Census, objectRows } from "./census.ts";
+import type { Sql } from "./database.ts";
+import { openForWriting, remove, syncFile, syncFolder, writeParts } from "./io.ts";
+import type { Layout } from "./layout.ts";
+import { tryLock } from "./lock.ts";
+import type { Hash, ObjectReader } from "./objects.ts";
+import { bootId, magic } from "./packs.ts";
+import { syncLog } from "./store.ts";
+import { waitForUses } from "./uses.ts";
+
+type Breathe = () => Promise<void> | undefined;
+
+export interface Pack {
+  readonly id: number;
+  readonly name: string;
+  readonly environment: string;
+  readonly length: number;
+  readonly sealed: number;
+}
+
+export interface Candidate extends Pack {
+  /** It is small, and there are many such. */
+  readonly small: boolean;
+}
+
+export interface ThinPack extends Pack {
+  readonly hashes: readonly Hash[];
+  readonly bytes: number;
+}
+
+/** Owner of the packs that gc writes; they are sealed from the first. */
+const gcOwner = "gc";
+/** Bytes that are copied before the first old pack is deleted: what a rewrite needs of the disk. */
+const copyLimit = 64 << 20;
+const bufferLimit = 1 << 20;
+const rowsPerSlice = 200;
+/** Small packs are joined when there are more than this many. */
+const smallPacks = 8;
+const smallPack = 8 << 20;
+
+/** Those of which less than `ratio` is reached, and small ones when there are many. */
+export function packsToGiveBack(sql: Sql, census: Census, ratio: number): Candidate[] {
+  const live = new Map<number, number>();
+  for (let i = 0; i < census.count; i++) {
+    if (census.isReached(i)) live.set(census.pack(i), (live.get(census.pack(i)) ?? 0) + census.length(i));
+  }
+  const packs = sql.prepare("SELECT id, name, environment, length, sealed FROM pack ORDER BY id").all() as Pack[];
+  const small = packs.filter((pack) => pack.sealed === 1 && pack.length < smallPack);
+  const joined = new Set(small.length > smallPacks ? small : []);
+  return packs
+    .map((pack) => ({ ...pack, small: joined.has(pack) }))
+    .filter((pack) => isThin(pack, live.get(pack.id) ?? 0, ratio));
+}
+
+const isThin = (pack: Candidate, bytes: number, ratio: number): boolean =>
+  bytes === 0 || pack.small || bytes < ratio * (pack.length - magic.length);
+
+/** The packs that nobody writes to any more. A pack of an environment without a holder is sealed under its lock; a holder is asked (F-35). */
+export async function sealPacks(
+  sql: Sql,
+  layout: Layout,
+  packs: readonly Candidate[],
+  askToSeal: (environment: string) => Promise<boolean>,
+): Promise<Candidate[]> {
+  const open = new Set(packs.filter((pack) => pack.sealed === 0).map((pack) => pack.environment));
+  for (const environment of open) {
+    const lock = tryLock(layout.locks, environment);
+    if (lock === undefined) {
+      await askToSeal(environment);
+      continue;
+    }
+    try {
+      sql.prepare("UPDATE pack SET sealed = 1 WHERE environment = ?").run(environment);
+    } finally {
+      lock.release();
+    }
+  }
+  const isSealed = sql.prepare("SELECT sealed FROM pack WHERE id = ?").pluck();
+  return packs.filter((pack) => isSealed.get(pack.id) === 1);
+}
+
+/** Sealed packs without rows, and those of which some rows live. One that got rows after the census waits for the next gc. */
+export async function countRows(
+  sql: Sql,
+  census: Census,
+  packs: readonly Candidate[],
+  ratio: number,
+  breathe: Breathe,
+): Promise<{ dead: Pack[]; thin: ThinPack[] }> {
+  if (packs.length === 0) return { dead: [], thin: [] };
+  const found = new Map(packs.map((pack) => [pack.id, { rows: 0, bytes: 0 }]));
+  for await (const row of objectRows(sql, breathe)) {
+    const count = found.get(row.pack);
+    if (count === undefined) continue;
+    count.rows++;
+    count.bytes += row.length;
+  }
+  const known = new Map<number, Hash[]>();
+  for (let i = 0; i < census.count; i++) {
+    const pack = census.pack(i);
+    if (!found.has(pack) || !census.isReached(i)) continue;
+    const hashes = known.get(pack);
+    if (hashes === undefined) known.set(pack, [census.hash(i)]);
+    else hashes.push(census.hash(i));
+  }
+  const rowsOf = (pack: Pack) => found.get(pack.id) as { rows: number; bytes: number };
+  return {
+    dead: packs.filter((pack) => rowsOf(pack).rows === 0),
+    thin: packs
+      .map((pack) => ({ ...pack, hashes: known.get(pack.id) ?? [], bytes: rowsOf(pack).bytes }))
+      .filter((pack) => {
+        const { rows, bytes } = rowsOf(pack);
+        return rows > 0 && rows === pack.hashes.length && isThin(pack, bytes, ratio);
+      }),
+  };
+}
+
+/** Deletes packs that no row and no use names. The rows' end is on disk first: after a power loss none may name a file that is gone. */
+export async function dropPacks(sql: Sql, layout: Layout, packs: readonly Pack[]): Promise<number> {
+  if (packs.length === 0) return 0;
+  const drop = sql.prepare("DELETE FROM pack WHERE id = ?");
+  sql
+    .transaction(() => {
+      for (const pack of packs) drop.run(pack.id);
+    })
+    .immediate();
+  await syncLog(layout.catalog);
+  fault("gc.pack-dropped");
+  for (const pack of packs) {
+    remove(join(layout.packs, pack.name));
+    fault("gc.pack-unlinked");
+  }
+  return packs.length;
+}
+
+export interface Rewrite {
+  readonly sql: Sql;
+  readonly layout: Layout;
+  readonly objects: ObjectReader;
+  readonly packs: readonly ThinPack[];
+  readonly patienceMs: number;
+  readonly breathe: Breathe;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Copies what lives together, the smallest first, and deletes the old packs. Without room for a copy the rest is left for later. */
+export async function rewritePacks(given: Rewrite): Promise<{ packs: number; postponed: string[] }> {
+  const { sql, layout, patienceMs, signal } = given;
+  const waiting = [...given.packs].sort((a, b) => a.bytes - b.bytes);
+  const postponed: string[] = [];
+  let packs = 0;
+  let limit = copyLimit;
+  while (waiting.length > 0) {
+    const group = takeGroup(waiting, limit);
+    try {
+      await moveTogether(given, group);
+    } catch (error) {
+      const failure = asWriteFailure(error, "the store");
+      if (isRewindError(failure, "DISK_FULL")) {
+        waiting.unshift(...group);
+        if (group.length === 1) {
+          postponed.push(`no room on the disk to rewrite ${waiting.length} of the packs`);
+          break;
+        }
+        limit = 0;
+      } else if (isRewindError(failure, "STORE_CORRUPT")) {
+        if (group.length === 1) postponed.push(`${group[0]?.name} holds damaged objects and was left as it is`);
+        else {
+          waiting.unshift(...group);
+          limit = 0;
+        }
+      } else throw error;
+      continue;
+    }
+    if (!(await waitForUses(sql, layout.locks, patienceMs, signal))) {
+      postponed.push("another process reads packs that were rewritten; run gc again when it is done");
+      break;
+    }
+    packs += await dropPacks(sql, layout, group);
+  }
+  return { packs, postponed };
+}
+
+/** At least one. */
+function takeGroup(waiting: ThinPack[], limit: number): ThinPack[] {
+  const group = [waiting.shift() as ThinPack];
+  let bytes = group[0]?.bytes ?? 0;
+  while (waiting.length > 0 && bytes + (waiting[0] as ThinPack).bytes <= limit) {
+    const next = waiting.shift() as ThinPack;
+    bytes += next.bytes;
+    group.push(next);
+  }
+  return group;
+}
+
+/** Bytes on disk, then the new pack's row, then the objects' rows, some in each transaction: at every moment each row names whole bytes. */
+async function moveTogether({ sql, layout, objects, breathe }: Rewrite, group: readonly ThinPack[]): Promise<void> {
+  const name = `${randomBytes(8).toString("hex")}.pack`;
+  const path = join(layout.packs, name);
+  const moves: { hash: Hash; from: number; offset: number }[] = [];
+  let end = magic.length;
+  const fd = openForWriting(path, "wx+");
+  try {
+    let buffered: Buffer[] = [magic];
+    let size = magic.length;
+    const flush = (): void => {
+      writeParts(fd, buffered, size, end - size);
+      buffered = [];
+      size = 0;
+    };
+    for (const pack of group) {
+      for (const hash of pack.hashes) {
+        const bytes = objects.get(hash);
+        moves.push({ hash, from: pack.id, offset: end });
+        buffered.push(bytes);
+        size += bytes.length;
+        end += bytes.length;
+        if (size >= bufferLimit) flush();
+        await breathe();
+      }
+    }
+    flush();
+    await syncFile(path);
+    syncFolder(layout.packs);
+  } catch (error) {
+    remove(path);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+  fault("gc.pack-copied");
+  const id = addPack(sql, name, end, () => remove(path));
+  const move = sql.prepare("UPDATE object SET pack = ?, offset = ? WHERE hash = ? AND pack = ?");
+  for (let from = 0; from < moves.length; from += rowsPerSlice) {
+    sql
+      .transaction(() => {
+        for (const one of moves.slice(from, from + rowsPerSlice)) move.run(id, one.offset, one.hash, one.from);
+      })
+      .immediate();
+    fault("gc.rows-moved");
+    await breathe();
+  }
+}
+
+function addPack(sql: Sql, name: string, length: number, takeBack: () => void): number | bigint {
+  try {
+    return sql
+      .prepare("INSERT INTO pack (name, environment, length, synced, boot, sealed) VALUES (?, ?, ?, ?, ?, 1)")
+      .run(name, gcOwner, length, length, bootId()).lastInsertRowid;
+  } catch (error) {
+    takeBack();
+    throw error;
+  }
+}

@@ -1,0 +1,51 @@
+// What of the store is needed: the contexts and file states of the checkpoints of all environments (F-34).
+import type { Census } from "./census.ts";
+import { contextKind } from "./contexts.ts";
+import type { Sql } from "./database.ts";
+import type { Hash, ObjectReader } from "./objects.ts";
+import { type Kind, walk } from "./reach.ts";
+
+const rowsPerSlice = 200;
+
+interface Root {
+  readonly id: number;
+  readonly context: string;
+  readonly files: string | null;
+  readonly tools_files: string | null;
+}
+
+/** Marks everything that a checkpoint needs; may be called again for those that came since. @throws STORE_CORRUPT */
+export async function markReachable(
+  sql: Sql,
+  objects: ObjectReader,
+  census: Census,
+  snapshots: Kind,
+  breathe: () => Promise<void> | undefined,
+): Promise<void> {
+  const next = sql.prepare(
+    `SELECT c.id, c.context, m.files, f.files AS tools_files
+     FROM checkpoint c LEFT JOIN manifest m ON m.id = c.manifest AND c.state <> 'not-restorable' LEFT JOIN manifest f ON f.id = c.tools_from
+     WHERE c.id > ? ORDER BY c.id LIMIT ${rowsPerSlice}`,
+  );
+  const mark = async (kind: Kind, name: string | null): Promise<void> => {
+    const hash = hashNamed(name);
+    if (hash !== undefined && !census.has(hash, kind)) await walk(objects, census, kind, hash, breathe);
+  };
+  for (let from = 0; ; ) {
+    const rows = next.all(from) as Root[];
+    for (const { context, files, tools_files } of rows) {
+      await mark(contextKind, context);
+      await mark(snapshots, files);
+      await mark(snapshots, tools_files);
+    }
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    from = last.id;
+    await breathe();
+  }
+}
+
+/** Undefined for a name that an environment of its own kind gave. */
+function hashNamed(name: string | null): Hash | undefined {
+  return name !== null && /^[0-9a-f]{64}$/.test(name) ? Buffer.from(name, "hex") : undefined;
+}

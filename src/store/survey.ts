@@ -1,0 +1,56 @@
+// What of a store is alive, and what gc could give back. Looks only.
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { makeBreather } from "../breathe.ts";
+import { Census } from "./census.ts";
+import type { Sql } from "./database.ts";
+import type { Layout } from "./layout.ts";
+import type { ObjectReader } from "./objects.ts";
+import type { Kind } from "./reach.ts";
+import { packsToGiveBack } from "./rewrite.ts";
+import { markReachable } from "./roots.ts";
+
+export interface Survey {
+  /** Packs and their bytes on the disk. */
+  readonly packs: number;
+  readonly packBytes: number;
+  /** Bytes of objects that a checkpoint needs. */
+  readonly liveBytes: number;
+  /** What gc would give back now, about. */
+  readonly reclaimableBytes: number;
+  /** Files among the packs that no row names. */
+  readonly orphans: readonly string[];
+}
+
+/** @throws the reason of the signal; STORE_CORRUPT */
+export async function survey(
+  sql: Sql,
+  layout: Layout,
+  objects: ObjectReader,
+  snapshots: Kind,
+  signal?: AbortSignal,
+): Promise<Survey> {
+  const breathe = makeBreather(signal);
+  const census = await Census.take(sql, breathe);
+  await markReachable(sql, objects, census, snapshots, breathe);
+  const live = new Map<number, number>();
+  for (let i = 0; i < census.count; i++) {
+    if (census.isReached(i)) live.set(census.pack(i), (live.get(census.pack(i)) ?? 0) + census.length(i));
+  }
+  const names = new Set(sql.prepare("SELECT name FROM pack").pluck().all() as string[]);
+  const files = readdirSync(layout.packs).map((name) => ({ name, bytes: sizeOf(join(layout.packs, name)) }));
+  const orphans = files.filter(({ name }) => !names.has(name));
+  const sum = (numbers: Iterable<number>): number => [...numbers].reduce((all, one) => all + one, 0);
+  const thin = packsToGiveBack(sql, census, 0.5).map(
+    (pack) => sizeOf(join(layout.packs, pack.name)) - (live.get(pack.id) ?? 0),
+  );
+  return {
+    packs: names.size,
+    packBytes: sum(files.map(({ bytes }) => bytes)),
+    liveBytes: sum(live.values()),
+    reclaimableBytes: Math.max(0, sum(thin)) + sum(orphans.map(({ bytes }) => bytes)),
+    orphans: orphans.map(({ name }) => name),
+  };
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

@@ -1,0 +1,250 @@
+// gc at the level of the store: what is reached, what a use pins, which packs may be touched.
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { type Entry, encodeEntry, entryType } from "../../src/environment/directory/entry.ts";
+import { snapshotKind } from "../../src/environment/directory/reach.ts";
+import { putContext } from "../../src/store/contexts.ts";
+import { collect, type GcOptions } from "../../src/store/gc.ts";
+import { softLimitOf } from "../../src/store/limit.ts";
+import { takeLock } from "../../src/store/lock.ts";
+import type { Hash, Objects } from "../../src/store/objects.ts";
+import { putSequence } from "../../src/store/sequence.ts";
+import type { Store } from "../../src/store/store.ts";
+import { temporaryStore } from "./store.ts";
+
+interface Scene {
+  readonly path: string;
+  readonly store: Store;
+  readonly objects: Objects;
+  /** Makes a checkpoint of the snapshot and a context of one message. */
+  checkpoint(snapshot: Hash | null, message: Hash): Promise<void>;
+  gc(options?: Partial<GcOptions>): ReturnType<typeof collect>;
+}
+
+function makeScene(): Scene {
+  const { path, store } = temporaryStore();
+  store.sql.exec(
+    `INSERT INTO workspace VALUES ('w', '/w', '', '', ''); INSERT INTO environment (id, workspace, kind) VALUES ('e1', 'w', 'directory')`,
+  );
+  const { catalog, objects } = store.open("e1");
+  const thread = catalog.makeThread("t");
+  return {
+    path,
+    store,
+    objects,
+    async checkpoint(snapshot, message) {
+      const batch = objects.batch();
+      const context = putContext(batch, { serializer: "json@1", messages: [message], channels: {} });
+      await batch.commit();
+      catalog.addCheckpoint(
+        {
+          thread: thread.id,
+          seq: catalog.takeSeq(thread.id),
+          parent: null,
+          turn: 1,
+          kind: "turn",
+          state: "captured",
+          reason: null,
+          label: null,
+          anchor: null,
+          context,
+          messages: 1,
+          serializer: "json@1",
+          manifest: snapshot === null ? null : { files: snapshot.toString("hex"), processes: null },
+          changes: null,
+          activity: {},
+          problems: [],
+          timings: {},
+          lessons: [],
+        },
+        0,
+      );
+    },
+    gc: (options = {}) =>
+      collect({ layout: store.layout, snapshots: snapshotKind, askToSeal: async () => objects.seal(), ...options }),
+  };
+}
+
+async function stored(objects: Objects, ...texts: string[]): Promise<Hash[]> {
+  const batch = objects.batch();
+  const hashes = texts.map((text) => batch.put(Buffer.from(text)));
+  await batch.commit();
+  return hashes;
+}
+
+const entry = (name: string, type: Entry["type"], content: Hash): Entry => ({
+  name,
+  type,
+  content,
+  flags: 0,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  mtimeNs: 0n,
+  size: 1,
+  rdevMajor: 0,
+  rdevMinor: 0,
+  tail: "",
+  xattrs: [],
+});
+
+const condemned = ({ store }: Scene): number =>
+  store.sql.prepare("SELECT count(*) FROM object WHERE condemned = 1").pluck().get() as number;
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(2);
+}
+
+test("F-34: what a checkpoint needs stays, the rest goes, and a second gc finds nothing", async () => {
+  const scene = makeScene();
+  const [kept, lost] = (await stored(scene.objects, "kept", "lost".repeat(100_000))) as [Hash, Hash];
+  await scene.checkpoint(null, kept);
+  expect(await scene.gc()).toMatchObject({ objects: 1, packs: { deleted: 0, rewritten: 1 }, postponed: [] });
+  expect(scene.objects.has(lost)).toBe(false);
+  expect(scene.objects.get(kept).toString()).toBe("kept");
+  expect(await scene.gc()).toEqual({
+    objects: 0,
+    bytes: 0,
+    packs: { deleted: 0, rewritten: 0 },
+    leftOver: 0,
+    postponed: [],
+  });
+});
+
+test("F-33: what a use that began before finds and then commits is not deleted", async () => {
+  const scene = makeScene();
+  const [kept, found] = (await stored(scene.objects, "kept", "nobody needs it yet")) as [Hash, Hash];
+  await scene.checkpoint(null, kept);
+  let gc: ReturnType<typeof collect> | undefined;
+  await scene.objects.use(async () => {
+    expect((await stored(scene.objects, "nobody needs it yet"))[0]?.equals(found)).toBe(true);
+    gc = scene.gc();
+    await until(() => condemned(scene) > 0);
+    await sleep(50);
+    expect(scene.objects.has(found), "gc waits").toBe(true);
+    await scene.checkpoint(null, found);
+  });
+  expect(await gc).toMatchObject({ objects: 0, postponed: [] });
+  expect(scene.objects.get(found).toString()).toBe("nobody needs it yet");
+  expect(condemned(scene)).toBe(0);
+});
+
+test("F-33: a writer stores anew what is condemned", async () => {
+  const scene = makeScene();
+  const [kept, again] = (await stored(scene.objects, "kept", "goes and comes")) as [Hash, Hash];
+  await scene.checkpoint(null, kept);
+  let gc: ReturnType<typeof collect> | undefined;
+  await scene.objects.use(async () => {
+    gc = scene.gc();
+    await until(() => condemned(scene) > 0);
+    await stored(scene.objects, "goes and comes");
+    expect(condemned(scene)).toBe(0);
+  });
+  expect(await gc).toMatchObject({ objects: 0 });
+  expect(scene.objects.get(again).toString()).toBe("goes and comes");
+});
+
+test("F-32: a use that does not end in time postpones gc, and harms nothing", async () => {
+  const scene = makeScene();
+  const [kept, lost] = (await stored(scene.objects, "kept", "lost")) as [Hash, Hash];
+  await scene.checkpoint(null, kept);
+  await scene.objects.use(async () => {
+    const { objects, postponed } = await scene.gc({ patienceMs: 20 });
+    expect(objects).toBe(0);
+    expect(postponed.join()).toContain("another process");
+    expect(scene.objects.get(lost).toString()).toBe("lost");
+  });
+  expect(await scene.gc()).toMatchObject({ objects: 1 });
+});
+
+test("F-34: a file with the bytes of a tree does not hide what the tree leads to", async () => {
+  const scene = makeScene();
+  const batch = scene.objects.batch();
+  const deep = batch.put(Buffer.from("deep"));
+  const list = (entries: Entry[]): Hash =>
+    putSequence(
+      batch,
+      entries.map((one) => ({ bytes: encodeEntry(one), boundary: 1 })),
+    );
+  const folder = list([entry("deep", entryType.file, deep)]);
+  const root = list([
+    entry("a", entryType.file, folder),
+    entry("b", entryType.directory, folder),
+    entry("c", entryType.file, folder),
+  ]);
+  const snapshot = batch.put(Buffer.concat([Buffer.from([3, 0]), encodeEntry(entry("", entryType.directory, root))]));
+  const message = batch.put(Buffer.from("m"));
+  await batch.commit();
+  await scene.checkpoint(snapshot, message);
+  expect(await scene.gc()).toMatchObject({ objects: 0 });
+  expect(scene.objects.has(deep)).toBe(true);
+});
+
+test("F-34: where something that is reached cannot be read, nothing is deleted", async () => {
+  const scene = makeScene();
+  const [message, lost] = (await stored(scene.objects, "m", "lost")) as [Hash, Hash];
+  await scene.checkpoint(null, message);
+  const context = scene.store.sql.prepare("SELECT context FROM checkpoint").pluck().get() as string;
+  scene.store.sql.prepare("UPDATE object SET length = length - 1 WHERE hash = ?").run(Buffer.from(context, "hex"));
+  await expect(scene.gc()).rejects.toMatchObject({ code: "STORE_CORRUPT" });
+  expect(scene.objects.has(lost)).toBe(true);
+});
+
+test("F-35: the packs of a holder that does not seal them are left alone; a dead holder's are not", async () => {
+  const scene = makeScene();
+  await stored(scene.objects, "lost");
+  const lock = takeLock(scene.store.layout.locks, "e1");
+  expect(await scene.gc({ askToSeal: async () => false })).toMatchObject({ objects: 1, packs: { deleted: 0 } });
+  expect(readdirSync(scene.store.layout.packs)).toHaveLength(1);
+  // Its writer goes on in the same pack.
+  const [kept] = (await stored(scene.objects, "kept")) as [Hash];
+  await scene.checkpoint(null, kept);
+  expect(scene.objects.seal()).toBe(true);
+  lock.release();
+  expect(await scene.gc({ liveRatio: 1 })).toMatchObject({ packs: { rewritten: 1 } });
+  expect(scene.objects.get(kept).toString()).toBe("kept");
+  const [later] = (await stored(scene.objects, "later")) as [Hash];
+  expect(readdirSync(scene.store.layout.packs), "a sealed pack is written no more").toHaveLength(2);
+  expect(scene.objects.get(later).toString()).toBe("later");
+});
+
+test("F-36: files that no row names go; one gc at a time", async () => {
+  const scene = makeScene();
+  const orphan = join(scene.store.layout.packs, "0123456789abcdef.pack");
+  writeFileSync(orphan, "ARWPACK1");
+  const lock = takeLock(scene.store.layout.locks, "gc");
+  await expect(scene.gc()).rejects.toMatchObject({ code: "GC_RUNNING" });
+  lock.release();
+  expect(await scene.gc()).toMatchObject({ leftOver: 1 });
+  expect(existsSync(orphan)).toBe(false);
+});
+
+test("F-36: many small packs are joined", async () => {
+  const scene = makeScene();
+  const kept: Hash[] = [];
+  for (let i = 0; i < 12; i++) {
+    const [one] = (await stored(scene.objects, `kept ${i}`)) as [Hash];
+    await scene.checkpoint(null, one);
+    kept.push(one);
+    scene.objects.seal();
+  }
+  expect(readdirSync(scene.store.layout.packs)).toHaveLength(12);
+  expect(await scene.gc()).toMatchObject({ packs: { rewritten: 12 } });
+  expect(readdirSync(scene.store.layout.packs)).toHaveLength(1);
+  kept.forEach((hash, i) => {
+    expect(scene.objects.get(hash).toString()).toBe(`kept ${i}`);
+  });
+});
+
+test("the soft limit is bytes or a size in words", () => {
+  expect(softLimitOf(undefined, {})).toBe(20 * 2 ** 30);
+  expect(softLimitOf(undefined, { AGENTREWIND_SOFT_LIMIT: "500M" })).toBe(500 * 2 ** 20);
+  expect(softLimitOf(undefined, { AGENTREWIND_SOFT_LIMIT: "1.5 GiB" })).toBe(1.5 * 2 ** 30);
+  expect(softLimitOf(undefined, { AGENTREWIND_SOFT_LIMIT: "0" })).toBe(Number.POSITIVE_INFINITY);
+  expect(softLimitOf(7, { AGENTREWIND_SOFT_LIMIT: "500M" })).toBe(7);
+  expect(() => softLimitOf(undefined, { AGENTREWIND_SOFT_LIMIT: "lots" })).toThrow(
+    expect.objectContaining({ code: "BAD_ARGUMENT" }),
+  );
+});
