@@ -30,6 +30,15 @@ bool isZero(const char* bytes, size_t size) {
   return size > 0 && bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
+constexpr std::string_view holeItem("\0", 1);
+
+/** Nothing but a hole from `offset` over a whole block: it need not be read. */
+bool isHole(int fd, uint64_t offset) {
+  const off_t data = lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+  // ENXIO: only a hole follows.
+  return data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) >= offset + blockSize;
+}
+
 UniqueFd openForReading(int directory, const char* name) {
   // O_NONBLOCK: never waits for a FIFO's writer that took the file's place.
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
@@ -39,10 +48,10 @@ UniqueFd openForReading(int directory, const char* name) {
   return fd;
 }
 
-Result<size_t> readUpTo(int fd, char* bytes, size_t wanted) {
+Result<size_t> readUpTo(int fd, char* bytes, size_t wanted, uint64_t offset) {
   size_t length = 0;
   while (length < wanted) {
-    const ssize_t got = read(fd, bytes + length, wanted - length);
+    const ssize_t got = pread(fd, bytes + length, wanted - length, static_cast<off_t>(offset + length));
     if (got < 0) {
       if (errno == EINTR) continue;
       return lastError("read");
@@ -71,7 +80,7 @@ bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size
     const size_t wanted = expected == 0 ? emptyProbe : static_cast<size_t>(expected);
     Result<char*> room = sink.room(wanted);
     if (!room) return storeFailed(room.error());
-    Result<size_t> length = readUpTo(fd, room.value(), wanted);
+    Result<size_t> length = readUpTo(fd, room.value(), wanted, 0);
     if (!length) {
       reading.failure = length.error().code;
       return false;
@@ -90,9 +99,17 @@ bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size
   // What a growing file has gained meanwhile is not read: its size tells, and it is read again.
   while (size < expected || count == 0) {
     const size_t wanted = expected == 0 ? emptyProbe : static_cast<size_t>(std::min<uint64_t>(blockSize, expected - size));
+    if (sparse && wanted == blockSize && isHole(fd, size)) {
+      if (count == 0) firstIsHole = true;
+      Status added = blocks.add(holeItem, 1);
+      if (!added) return storeFailed(added.error());
+      size += blockSize;
+      count++;
+      continue;
+    }
     Result<char*> room = sink.room(wanted);
     if (!room) return storeFailed(room.error());
-    Result<size_t> length = readUpTo(fd, room.value(), wanted);
+    Result<size_t> length = readUpTo(fd, room.value(), wanted, size);
     if (!length) {
       reading.failure = length.error().code;
       return false;
@@ -103,7 +120,7 @@ bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size
     Status added = Done{};
     if (sparse && length.value() == blockSize && isZero(room.value(), blockSize)) {
       if (count == 0) firstIsHole = true;
-      added = blocks.add(std::string_view("\0", 1), 1);
+      added = blocks.add(holeItem, 1);
     } else {
       Result<Sha256> name = sink.take(length.value());
       if (!name) return storeFailed(name.error());

@@ -204,6 +204,13 @@ class Walker {
       if (!work.reuse) work.entries.push_back(*before);
     };
 
+    if (state_.isMount(stat)) {
+      renew();
+      std::string reason = "is a mount point; what is mounted there is left alone";
+      state_.problem(work.pathOf(name), reason);
+      makeUnread(work.entries.back(), std::move(reason));
+      return;
+    }
     if (type == Type::directory) {
       auto child = std::make_unique<DirectoryWork>();
       child->path = work.pathOf(name);

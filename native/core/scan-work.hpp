@@ -61,6 +61,9 @@ class ScanState {
   const int root;
   const ScanOptions& options;
   ScanHost& host;
+  /** The root's own. What is mounted below it is not the workspace's. */
+  Stat rootStat;
+  bool isMount(const Stat& stat) const { return stat.mount != rootStat.mount; }
   /** Inodes that somebody maps shared and writable, sorted. */
   std::vector<uint64_t> mapped;
   std::atomic<uint64_t> entries{0};

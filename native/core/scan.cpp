@@ -110,6 +110,7 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptio
     return failed();
   }
   top.stat = stat.value();
+  state.rootStat = stat.value();
 
   DirectoryWork work;
   work.readXattrs = true;

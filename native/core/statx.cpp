@@ -4,10 +4,15 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <cstring>
 #include <limits>
 
 namespace agentrewind {
 namespace {
+
+constexpr unsigned mountIdMask = 0x1000;  // STATX_MNT_ID
+constexpr size_t mountIdOffset = 0x90;    // stx_mnt_id; older headers have spare room there
+static_assert(sizeof(struct statx) == 256, "struct statx has a fixed size");
 
 /** Times beyond the years 1677 to 2262 do not fit and are held at the limit. */
 int64_t nanoseconds(const statx_timestamp& time) {
@@ -24,11 +29,14 @@ int64_t nanoseconds(const statx_timestamp& time) {
 Result<Stat> statAt(int at, const char* name) {
   struct statx found;
   const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == '\0' ? AT_EMPTY_PATH : 0);
-  if (statx(at, name, flags, STATX_BASIC_STATS, &found) < 0) return lastError("statx");
+  if (statx(at, name, flags, STATX_BASIC_STATS | mountIdMask, &found) < 0) return lastError("statx");
   Stat stat;
   stat.ino = found.stx_ino;
   stat.size = found.stx_size;
   stat.blocks = found.stx_blocks;
+  if ((found.stx_mask & mountIdMask) != 0) {
+    std::memcpy(&stat.mount, reinterpret_cast<const char*>(&found) + mountIdOffset, sizeof(stat.mount));
+  }
   stat.mtimeNs = nanoseconds(found.stx_mtime);
   stat.ctimeNs = nanoseconds(found.stx_ctime);
   stat.devMajor = found.stx_dev_major;

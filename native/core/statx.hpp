@@ -12,6 +12,8 @@ struct Stat {
   uint64_t size = 0;
   /** Allocated, in units of 512 bytes. */
   uint64_t blocks = 0;
+  /** 0 where the kernel does not tell (before Linux 5.8). */
+  uint64_t mount = 0;
   int64_t mtimeNs = 0;
   int64_t ctimeNs = 0;
   uint32_t devMajor = 0;

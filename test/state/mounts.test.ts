@@ -49,7 +49,7 @@ const content = (folder: string): string =>
   sh(folder, 'find . -type f | sort | while read f; do echo "$f $(cat $f)"; done');
 
 for (const kind of Object.keys(kinds)) {
-  onBothPaths(`${kind}: changed, and rewound`, { needs: ["tmpfs"], unmended: true }, async () => {
+  onBothPaths(`${kind}: changed, and rewound`, { needs: ["tmpfs"] }, async () => {
     const { place, point } = mounted(kind);
     const inside = join(place.workspace, point);
     const thread = (await useRewind(place)).thread("t");
@@ -71,7 +71,7 @@ for (const kind of Object.keys(kinds)) {
     expect(fs.readFileSync(join(inside, "under"), "utf8"), "what lies under it is as it was").toBe("under\n");
   });
 
-  onBothPaths(`${kind}: mounted since the checkpoint`, { needs: ["tmpfs"], unmended: true }, async () => {
+  onBothPaths(`${kind}: mounted since the checkpoint`, { needs: ["tmpfs"] }, async () => {
     const place = makePlace();
     sh(place.workspace, "mkdir -p d/point; echo under > d/point/under; echo 1 > f; echo 1 > d/f");
     const thread = (await useRewind(place)).thread("t");

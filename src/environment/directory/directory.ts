@@ -72,7 +72,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
     objects.use(() => scanInUse(posix, signal));
 
   async function scanInUse(posix: Posix, signal: AbortSignal | undefined): Promise<Scan & { written: number }> {
-    scanner ??= openScanner(posix, { stage, excluded });
+    scanner ??= openScanner(posix, { root, stage, excluded });
     memory ??= new ScanMemory({ scanner, file: options.cacheFile, isHeld: options.isHeld });
     await memory.load();
     const generation = objects.generation();

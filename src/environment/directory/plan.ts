@@ -40,7 +40,7 @@ const untouchable = (entry: Entry | null): boolean =>
 
 function whyUntouched(from: Entry | null, to: Entry | null): string {
   if (to?.type === entryType.unread) return "was not captured; left as it is";
-  if (from?.type === entryType.unread) return "cannot be read now; left as it is";
+  if (from?.type === entryType.unread) return `${from.tail}; left as it is`;
   if (from?.type === entryType.socket) return "is a socket; sockets are left alone";
   return "was a socket; sockets are not restored";
 }

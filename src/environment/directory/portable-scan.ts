@@ -35,6 +35,8 @@ export interface PortableScan {
 export interface ScanOptions {
   readonly previous?: ScannedEntry | undefined;
   readonly skip: (path: RawPath) => boolean;
+  /** What is mounted below the root is not the workspace's. */
+  readonly mounts: ReadonlySet<RawPath>;
   readonly breathe: () => Promise<void> | undefined;
 }
 
@@ -77,6 +79,8 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     known: ScannedEntry | undefined,
   ): ScannedEntry | undefined | Promise<ScannedEntry | undefined> {
     entries++;
+    if (options.mounts.has(path))
+      return unread(path, stat, "is a mount point; what is mounted there is left alone", known);
     const same = known !== undefined && isUnchanged(known, stat) ? known : undefined;
     if (stat.type === entryType.directory) return scanFolder(path, stat, known, same);
     if (stat.nlink > 1 && stat.type !== entryType.socket) {

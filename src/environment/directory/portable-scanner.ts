@@ -1,5 +1,6 @@
 // A scanner without the addon: one thread, in slices.
 import { makeBreather } from "../../breathe.ts";
+import { mountPoints } from "./mounts.ts";
 import type { RawPath } from "./names.ts";
 import { loadTree, saveTree } from "./portable-cache.ts";
 import { type PortableScan, type ScannedEntry, scan } from "./portable-scan.ts";
@@ -15,11 +16,12 @@ export class PortableScanner implements Scanner {
   }
 
   async scan({ posix, batch, signal }: ScanRequest): Promise<Scan> {
-    const { stage, excluded } = this.#options;
+    const { root, stage, excluded } = this.#options;
     signal?.throwIfAborted();
     this.#last = await scan(posix, batch, {
       previous: this.#kept,
       skip: (path) => path === stage || (excluded?.(path) ?? false),
+      mounts: mountPoints(root),
       breathe: makeBreather(signal),
     });
     return this.#last;

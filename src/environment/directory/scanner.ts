@@ -50,6 +50,8 @@ export interface Scanner {
 }
 
 export interface ScannerOptions {
+  /** Absolute path of the directory. */
+  readonly root: string;
   /** The staging folder in the root. */
   readonly stage: RawPath;
   readonly excluded: ((path: RawPath) => boolean) | null;
