@@ -12,6 +12,7 @@ import {
   openPackWriter,
   type PackRow,
   type PackWriter,
+  type Place,
   readAt,
   trimPacks,
   writeAgain,
@@ -25,6 +26,13 @@ export interface ObjectReader {
   has(hash: Hash): boolean;
   /** Undefined where the bytes are whole; else what is wrong with them. */
   check(hash: Hash): string | undefined;
+  /** Where the bytes lie; who reads them there compares them with the name (F-4). Undefined when missing. */
+  locate(hash: Hash): Located | undefined;
+}
+
+/** A place in a pack whose descriptor stays open as long as the objects do. */
+export interface Located extends Place {
+  readonly fd: number;
 }
 
 export interface Objects extends ObjectReader {
@@ -95,16 +103,22 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     return true;
   }
 
-  function read(hash: Hash): Buffer | string {
+  function locate(hash: Hash): Located | undefined {
     const row = find.get(hash) as { pack: number; offset: number; length: number } | undefined;
-    if (row === undefined) return "it is missing";
+    if (row === undefined) return undefined;
+    let fd = readers.get(row.pack);
+    if (fd === undefined) {
+      fd = openSync(join(folder, packName.get(row.pack) as string), "r");
+      readers.set(row.pack, fd);
+    }
+    return { fd, offset: row.offset, length: row.length };
+  }
+
+  function read(hash: Hash): Buffer | string {
     try {
-      let fd = readers.get(row.pack);
-      if (fd === undefined) {
-        fd = openSync(join(folder, packName.get(row.pack) as string), "r");
-        readers.set(row.pack, fd);
-      }
-      const bytes = readAt(fd, row);
+      const at = locate(hash);
+      if (at === undefined) return "it is missing";
+      const bytes = readAt(at.fd, at);
       if (bytes === undefined) return "its pack is cut short";
       return hashOf(bytes).equals(hash) ? bytes : "its bytes are damaged";
     } catch (error) {
@@ -125,6 +139,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     },
 
     has: (hash) => exists.get(hash) !== undefined,
+    locate,
 
     check(hash) {
       const bytes = read(hash);
