@@ -1,7 +1,7 @@
 // Numbered points at which a crash test ends the process for real. A point costs one comparison when nothing is armed.
 import { appendFileSync } from "node:fs";
 
-/** Every step of the store's and the environment's writes; a point that a crash test never reaches fails that test. */
+/** Every step of the store's and the environment's writes, as in native/core/faults.hpp; a point that a crash test never reaches fails that test. */
 export const faultPoints = {
   "objects.written": 1,
   "objects.committed": 2,
@@ -11,7 +11,7 @@ export const faultPoints = {
   "durable.committed": 6,
   "rewind.safety": 7,
   "rewind.intent": 8,
-  "restore.checked": 9,
+  "restore.planned": 9,
   "restore.staged-one": 10,
   "restore.staged": 11,
   "restore.removed-one": 12,

@@ -58,6 +58,15 @@ export interface Native {
   nextData(fd: number, offset: number): [start: number, end: number] | null;
 
   readonly Scanner: new () => NativeScannerHandle;
+
+  /**
+   * Runs steps of a restore that do not depend on each other (native/core/restore-job.hpp) from threads of its own, off the
+   * main thread, and resolves with those that failed. `root` must stay open until then. `owners`: 1 where the process may give files away.
+   */
+  runJobs(root: number, jobs: Uint8Array, owners: 0 | 1): Promise<NativeFailure[]>;
+
+  /** The numbers of src/faults.ts, as the addon knows them. */
+  faultPoints(): Record<string, number>;
 }
 
 /** The room in a pack for some objects; see Batch.reserve of src/store/batch.ts. */
@@ -107,6 +116,19 @@ export interface NativeScannerHandle {
   /** The kept scan as bytes, for `load` of the same build; null when there is none. */
   save(): Promise<Buffer | null>;
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
+}
+
+/** Why a step of a restore failed; see FailureKind in native/core/restore-outcome.hpp. */
+export const failureKind = { refused: 1, damaged: 2, moved: 3, immutable: 4, unstaged: 5 } as const;
+
+export interface NativeFailure {
+  /** Of the step among those of the call. */
+  index: number;
+  /** A value of failureKind. */
+  kind: number;
+  /** As of node:fs; empty where no system call failed. */
+  code: string;
+  syscall: string;
 }
 
 /** Flags of Native.rename. */
@@ -221,6 +243,8 @@ const calls: Record<keyof Native, true> = {
   syncFileSystem: true,
   nextData: true,
   Scanner: true,
+  runJobs: true,
+  faultPoints: true,
 };
 
 /** The package's folder, above src/ as well as above dist/src/. */

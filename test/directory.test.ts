@@ -1,6 +1,6 @@
 // The directory environment is exact: after a rewind every entry of the tree is what it was at the checkpoint.
 
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -736,6 +736,29 @@ describe.each(["native", "portable"] as const)("directory environment, %s", (pat
       expect(digest(place)).toEqual(before);
       expect(getXattrs(place.workspace, "f")).toEqual({ "user.note": "1" });
       expect(results[4]?.ok.environment).toEqual(results[1]?.ok.environment);
+    });
+
+    test.skipIf(!isRoot)("what is marked immutable or append-only is reported, the rest comes back", async () => {
+      const place = makePlace();
+      const { workspace } = place;
+      sh(workspace, "mkdir d e; echo 1 > d/f; echo 1 > file; echo 1 > log; echo 1 > run; cp /bin/sleep e/busy");
+      const thread = (await useRewind(place)).thread("t");
+      await thread.checkpoint();
+      sh(workspace, "echo 2 > d/f; echo 2 > d/new; echo 2 > file; echo 2 >> log; echo 2 > run; echo x >> e/busy");
+      const busy = spawn(join(workspace, "e/busy"), ["600"]);
+      try {
+        sh(workspace, "chattr +i d file; chattr +a log");
+        const result = await thread.rewind({ to: "c0" });
+        expect(sh(workspace, "cat d/f d/new file log run; cmp e/busy /bin/sleep")).toBe("2\n2\n2\n1\n2\n1\n");
+        const named = new Map(result.notRestored.map((one) => [one.path, one.reason]));
+        expect([...named.keys()].sort()).toEqual(["d", "d/f", "d/new", "file", "log"]);
+        if (!portable) expect(named.get("file")).toContain("immutable");
+      } finally {
+        busy.kill("SIGKILL");
+        sh(workspace, "chattr -i d file; chattr -a log");
+      }
+      expect((await thread.rewind({ to: "c0" })).notRestored).toEqual([]);
+      expect(sh(workspace, "cat d/f file log; ls d")).toBe("1\n1\n1\nf\n");
     });
 
     test.skipIf(!isRoot)("what belongs to somebody else is reported, the rest comes back", () => {

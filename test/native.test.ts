@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { faultPoints } from "../src/faults.ts";
 import { decodeEntries, loadNative, type Native, type NativeEntry, renameFlags } from "../src/native.ts";
 import { lacking } from "./capabilities.ts";
 
@@ -62,6 +63,10 @@ describe.skipIf(lacking("native"))("native addon", () => {
     return entry;
   };
   const write = (name: string, text = "") => fs.writeFileSync(join(directory, name), text);
+
+  test("the fault points of both languages are the same", () => {
+    expect(native.faultPoints()).toEqual(faultPoints);
+  });
 
   describe("stat and readDirectory", () => {
     test("a record says what lstat says", () => {
@@ -676,7 +681,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
       const wrongNumbers = [-1, 0.5, Number.NaN, 2 ** 32, "1", null, undefined, 1n, {}];
       const wrongTimes = [0, "1", null, undefined, 2n ** 63n, -(2n ** 63n) - 1n];
       const path = b("file");
-      const good: Record<Exclude<keyof Native, "Scanner">, unknown[]> = {
+      const good: Record<Exclude<keyof Native, "Scanner" | "faultPoints">, unknown[]> = {
         readDirectory: [root, empty],
         stat: [root, path],
         readLink: [root, path],
@@ -696,6 +701,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         removeXattr: [root, path, path],
         syncFileSystem: [root],
         nextData: [root, 0],
+        runJobs: [root, empty, 0],
       };
       const before = statOf(path);
       for (const [name, args] of Object.entries(good)) {

@@ -27,8 +27,9 @@ export async function connectRemote(url: string): Promise<Environment> {
       durable.catch(() => {});
       return { captured, durable };
     },
-    async restore(manifest, { keep, signal } = {}) {
-      const result = await call<Restored & { moved: string }>("restore", [manifest, [...(keep ?? [])]], signal);
+    async restore(manifest, { keep, paths, signal } = {}) {
+      const lists = [[...(keep ?? [])], paths === undefined ? null : [...paths]];
+      const result = await call<Restored & { moved: string }>("restore", [manifest, ...lists], signal);
       handle = result.moved;
       return result;
     },

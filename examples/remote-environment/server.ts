@@ -26,10 +26,11 @@ async function stop(handle: string): Promise<void> {
   rmSync(join(base, handle), { recursive: true, force: true });
 }
 
-async function restore(handle: string, manifest: Manifest, keep: string[]): Promise<unknown> {
+async function restore(handle: string, manifest: Manifest, keep: string[], paths: string[] | null): Promise<unknown> {
   const next = await start(handle);
   try {
-    const restored = await (machines.get(next) as Rewind).environment.restore(manifest, { keep: new Set(keep) });
+    const options = { keep: new Set(keep), ...(paths === null ? {} : { paths: new Set(paths) }) };
+    const restored = await (machines.get(next) as Rewind).environment.restore(manifest, options);
     await stop(handle);
     return { ...restored, generation: made, moved: next };
   } catch (error) {
@@ -50,7 +51,7 @@ async function answer(handle: string, call: string, args: any[], signal: AbortSi
     durables.set(id, capture.durable);
     return { ...(await capture.captured), id };
   }
-  if (call === "restore") return restore(handle, args[0], args[1]);
+  if (call === "restore") return restore(handle, args[0], args[1], args[2]);
   if (call === "exec") return environment.exec(args[0], { ...args[1], signal });
   if (call === "readFile") return Buffer.from(await environment.readFile(args[0])).toString("base64");
   if (call === "writeFile") return environment.writeFile(args[0], Buffer.from(args[1], "base64"));

@@ -25,6 +25,8 @@ Status setModeThroughHandle(const Location& location, mode_t mode) {
   return check(chmod(link.c_str(), mode), "chmod");
 }
 
+}  // namespace
+
 timespec toTimespec(int64_t nanoseconds) {
   constexpr int64_t second = 1000000000;
   timespec time;
@@ -36,8 +38,6 @@ timespec toTimespec(int64_t nanoseconds) {
   }
   return time;
 }
-
-}  // namespace
 
 Status setMode(const Location& location, mode_t mode) {
   Status changed =
@@ -62,13 +62,16 @@ Status setOwner(int root, std::string_view path, uid_t uid, gid_t gid) {
                "fchownat");
 }
 
+Status setTimes(const Location& location, std::optional<int64_t> atimeNs, int64_t mtimeNs) {
+  timespec times[2] = {{0, UTIME_OMIT}, toTimespec(mtimeNs)};
+  if (atimeNs) times[0] = toTimespec(*atimeNs);
+  return check(utimensat(location.parent(), location.name(), times, AT_SYMLINK_NOFOLLOW), "utimensat");
+}
+
 Status setTimes(int root, std::string_view path, std::optional<int64_t> atimeNs, int64_t mtimeNs) {
   Result<Location> location = locate(root, path);
   if (!location) return location.error();
-  timespec times[2] = {{0, UTIME_OMIT}, toTimespec(mtimeNs)};
-  if (atimeNs) times[0] = toTimespec(*atimeNs);
-  return check(utimensat(location.value().parent(), location.value().name(), times, AT_SYMLINK_NOFOLLOW),
-               "utimensat");
+  return setTimes(location.value(), atimeNs, mtimeNs);
 }
 
 }  // namespace agentrewind

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <time.h>
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,10 @@ Status setMode(int root, std::string_view path, mode_t mode);
 Status setOwner(int root, std::string_view path, uid_t uid, gid_t gid);
 
 /** Nanoseconds since 1970, negative before. Without `atimeNs` the time of access stays. */
+Status setTimes(const Location& location, std::optional<int64_t> atimeNs, int64_t mtimeNs);
 Status setTimes(int root, std::string_view path, std::optional<int64_t> atimeNs, int64_t mtimeNs);
+
+/** As the calls of the system take it. */
+timespec toTimespec(int64_t nanoseconds);
 
 }  // namespace agentrewind

@@ -68,14 +68,18 @@ Result<Xattrs> collect(const char* listName, List list, const char* getName, Get
 
 }  // namespace
 
-Result<Xattrs> getXattrs(int root, std::string_view path) {
-  Result<Location> location = locate(root, path);
-  if (!location) return location.error();
-  const std::string file = procPath(location.value());
+Result<Xattrs> getXattrs(const Location& location) {
+  const std::string file = procPath(location);
   return collect(
       "llistxattr", [&](char* buffer, size_t size) { return llistxattr(file.c_str(), buffer, size); },
       "lgetxattr",
       [&](const char* name, char* buffer, size_t size) { return lgetxattr(file.c_str(), name, buffer, size); });
+}
+
+Result<Xattrs> getXattrs(int root, std::string_view path) {
+  Result<Location> location = locate(root, path);
+  if (!location) return location.error();
+  return getXattrs(location.value());
 }
 
 Result<Xattrs> getXattrs(int fd) {
@@ -84,24 +88,32 @@ Result<Xattrs> getXattrs(int fd) {
       [&](const char* name, char* buffer, size_t size) { return fgetxattr(fd, name, buffer, size); });
 }
 
-Status setXattr(int root, std::string_view path, std::string_view name, std::string_view value) {
+Status setXattr(const Location& location, std::string_view name, std::string_view value) {
   if (!isTerminatable(name)) return Errno{EINVAL, "lsetxattr"};
-  Result<Location> location = locate(root, path);
-  if (!location) return location.error();
-  const std::string file = procPath(location.value());
+  const std::string file = procPath(location);
   if (lsetxattr(file.c_str(), std::string(name).c_str(), value.data(), value.size(), 0) < 0) {
     return xattrError("lsetxattr");
   }
   return Done{};
 }
 
-Status removeXattr(int root, std::string_view path, std::string_view name) {
-  if (!isTerminatable(name)) return Errno{EINVAL, "lremovexattr"};
+Status setXattr(int root, std::string_view path, std::string_view name, std::string_view value) {
   Result<Location> location = locate(root, path);
   if (!location) return location.error();
-  const std::string file = procPath(location.value());
+  return setXattr(location.value(), name, value);
+}
+
+Status removeXattr(const Location& location, std::string_view name) {
+  if (!isTerminatable(name)) return Errno{EINVAL, "lremovexattr"};
+  const std::string file = procPath(location);
   if (lremovexattr(file.c_str(), std::string(name).c_str()) < 0) return xattrError("lremovexattr");
   return Done{};
+}
+
+Status removeXattr(int root, std::string_view path, std::string_view name) {
+  Result<Location> location = locate(root, path);
+  if (!location) return location.error();
+  return removeXattr(location.value(), name);
 }
 
 }  // namespace agentrewind

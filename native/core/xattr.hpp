@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "beneath.hpp"
 #include "result.hpp"
 
 namespace agentrewind {
@@ -13,12 +14,15 @@ namespace agentrewind {
 using Xattrs = std::vector<std::pair<std::string, std::string>>;
 
 /** All that the caller may see, in the order of the names' bytes; none where the file system has none. */
+Result<Xattrs> getXattrs(const Location& location);
 Result<Xattrs> getXattrs(int root, std::string_view path);
 /** Of an open file or directory. */
 Result<Xattrs> getXattrs(int fd);
 
+Status setXattr(const Location& location, std::string_view name, std::string_view value);
 Status setXattr(int root, std::string_view path, std::string_view name, std::string_view value);
 
+Status removeXattr(const Location& location, std::string_view name);
 Status removeXattr(int root, std::string_view path, std::string_view name);
 
 }  // namespace agentrewind

@@ -145,6 +145,42 @@ export const restoreChecks: readonly EnvironmentCheck[] = [
     },
   },
   {
+    name: "what was changed after the captured state that a restore starts from is not overwritten",
+    async check(environment) {
+      await shell(environment, "echo 1 > mine; echo 1 > theirs; echo 1 > removed; mkdir gone; echo 1 > gone/f");
+      const { manifest } = await captured(environment);
+      await shell(environment, "echo 2 > mine; echo 2 > theirs; rm removed; rm -r gone; mkdir added; echo 2 > added/f");
+      const since = (await captured(environment)).manifest;
+      await shell(environment, "echo 3 > theirs; echo 3 > removed; mkdir gone; echo 3 > gone/f; echo 3 > added/g");
+      const { moved, notRestored, restored } = await environment.restore(manifest, { since });
+      // Where the restore moves on to a new handle, the old one still holds everything.
+      if (moved !== undefined) return undefined;
+      assert.equal(
+        await shell(environment, "cat mine theirs removed gone/f added/g"),
+        "1\n3\n3\n3\n3\n",
+        "nothing that nobody captured may be lost",
+      );
+      const named = notRestored.map((one) => one.path);
+      for (const path of ["theirs", "removed"])
+        assert(named.includes(path), `${path} was left alone and must be named`);
+      assert(!restored.changed.includes("theirs"), "what was left alone did not come back");
+      return undefined;
+    },
+  },
+  {
+    name: "a restore of some paths restores these, with what is below them, and nothing else",
+    async check(environment) {
+      await shell(environment, "mkdir -p top/deep; echo 1 > top/deep/f; echo 1 > top/g; echo 1 > h; echo 1 > i");
+      const { manifest } = await captured(environment);
+      await shell(environment, "rm -r top; echo 2 > h; echo 2 > i; echo 2 > new");
+      const { restored } = await environment.restore(manifest, { paths: new Set(["top/deep", "i", "new"]) });
+      assert.equal(await shell(environment, "cat top/deep/f h i; ls; ls top"), "1\n2\n1\nh\ni\ntop\ndeep\n");
+      assert.deepEqual(restored.changed, ["i"]);
+      assert.deepEqual(restored.removed, ["new"]);
+      return undefined;
+    },
+  },
+  {
     name: "what cannot be brought back is named, and the rest comes back",
     async check(environment) {
       const maker =

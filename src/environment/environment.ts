@@ -68,6 +68,13 @@ export interface Capture {
 export interface RestoreOptions {
   /** Display-form paths that keep their present state. */
   readonly keep?: ReadonlySet<string>;
+  /**
+   * The state that the caller has just captured here: it spares another look at everything. What is changed after that capture is in no state that anybody can
+   * return to, and is not overwritten.
+   */
+  readonly since?: Manifest;
+  /** Display-form paths, a directory for all that is below it: only these are restored. Directories above them are made where they are missing. */
+  readonly paths?: ReadonlySet<string>;
   readonly signal?: AbortSignal;
 }
 
@@ -124,7 +131,9 @@ export interface ProbeResult {
  *   reported as an empty state. Two captures without a change between them MUST give equal manifests.
  * - `restore` MUST be idempotent: killed at any point and called again with the same manifest it ends in the same state. It MUST
  *   check that everything it needs is there before it touches anything, and reject with the environment unchanged if not.
- *   After it, `capture` gives the restored manifest again, but for `keep` and `notRestored`.
+ *   After it, `capture` gives the restored manifest again, but for `keep`, `paths` and `notRestored`.
+ * - With `since`, what was changed after that state MUST NOT be lost: it is left as it is, and named in `notRestored` where the manifest wants something else,
+ *   or it stays behind an older handle.
  * - A manifest stays restorable after `close` and in another process, unless `durable` was not reached before a power loss.
  * - Nothing outside the environment is ever read or written through a link inside it.
  * - `close` ends what the implementation started for itself; it never destroys captured state.

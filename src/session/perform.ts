@@ -106,7 +106,8 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   try {
     await deps.syncLog();
     fault("rewind.intent");
-    return await finish(deps, intent, move.thread, payload, issued, { start, bytes: captured?.bytes ?? 0 });
+    const measured = { start, bytes: captured?.bytes ?? 0 };
+    return await finish(deps, intent, move.thread, payload, issued, measured, captured?.manifest);
   } catch (error) {
     await putBack(deps, intent, payload, left, error);
     if (isRewindError(error)) throw error;
@@ -183,7 +184,7 @@ export function attributedLine(deps: SessionDeps, target: CheckpointRow, head: n
   return from < 0 ? [] : line.slice(from);
 }
 
-/** From the intent to its commit; may be run again after a kill. */
+/** From the intent to its commit; may be run again after a kill. `since`: the state that was captured right before. */
 export async function finish(
   deps: SessionDeps,
   intent: number,
@@ -191,6 +192,7 @@ export async function finish(
   payload: Payload,
   issued: number,
   measured: { start: number; bytes: number },
+  since: Manifest | undefined,
 ): Promise<RewindRow> {
   const { catalog, environment } = deps;
   const target = catalog.checkpoint(payload.target) as CheckpointRow;
@@ -198,10 +200,14 @@ export async function finish(
   let notRestored: readonly Problem[] = [];
   let restored: FileChanges = nothing;
   if (payload.scope !== "context") {
-    const result = await environment.restore(manifestOf(target), { keep: new Set(payload.keep) });
+    const result = await environment.restore(manifestOf(target), {
+      keep: new Set(payload.keep),
+      ...(since === undefined ? {} : { since }),
+    });
     notRestored = result.notRestored;
+    const fromLeft = since !== undefined && since.files === left.files && since.processes === left.processes;
     restored =
-      left.state === "not-restorable"
+      fromLeft || left.state === "not-restorable"
         ? result.restored
         : without(
             await environment.diff(manifestOf(left), manifestOf(target)),

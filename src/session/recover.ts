@@ -22,7 +22,8 @@ async function finishAll(deps: SessionDeps): Promise<void> {
     const thread = catalog.threads().find((row) => row.id === intent.thread) as ThreadRow;
     const found = payload.scope === "context" ? undefined : await keepFound(deps, thread, left, target);
     try {
-      await finish(deps, intent.id, thread, payload, catalog.epoch(), { start: performance.now(), bytes: 0 });
+      const measured = { start: performance.now(), bytes: 0 };
+      await finish(deps, intent.id, thread, payload, catalog.epoch(), measured, found?.manifest);
     } catch {
       try {
         await environment.restore(manifestOf(left));

@@ -12,6 +12,7 @@ import {
   openPackWriter,
   type PackRow,
   type PackWriter,
+  type Place,
   readAt,
   trimPacks,
   writeAgain,
@@ -26,6 +27,13 @@ export interface ObjectReader {
   has(hash: Hash): boolean;
   /** Undefined where the bytes are whole; else what is wrong with them. */
   check(hash: Hash): string | undefined;
+  /** Where the bytes lie; who reads them there compares them with the name (F-4). Undefined when missing. */
+  locate(hash: Hash): Located | undefined;
+}
+
+/** A place in a pack whose descriptor stays open as long as the store is in use (F-32). */
+export interface Located extends Place {
+  readonly fd: number;
 }
 
 export interface Objects extends ObjectReader {
@@ -75,20 +83,33 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   let syncing = Promise.resolve();
   let generation = uses.phase();
 
+  let inUse = 0;
+  let collected = false;
+
   function enter(): () => void {
     const leave = uses.enter();
     const now = uses.phase();
     if (now !== generation) {
       generation = now;
       remembered.clear();
-      // A descriptor would keep the bytes of a deleted pack on the disk.
-      for (const [pack, fd] of readers) {
-        if (packName.get(pack) !== undefined) continue;
-        readers.delete(pack);
-        closeSync(fd);
-      }
+      collected = true;
     }
-    return leave;
+    if (collected && inUse === 0) closeDeleted();
+    inUse++;
+    return () => {
+      inUse--;
+      leave();
+    };
+  }
+
+  /** A descriptor keeps the bytes of a deleted pack on the disk; but who is in use may be reading from it. */
+  function closeDeleted(): void {
+    collected = false;
+    for (const [pack, fd] of readers) {
+      if (packName.get(pack) !== undefined) continue;
+      readers.delete(pack);
+      closeSync(fd);
+    }
   }
 
   const pool: PackPool = {
@@ -145,21 +166,24 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     return fd;
   }
 
-  function read(hash: Hash): Buffer | string {
-    let row = lookUp(hash);
-    if (row === undefined) return "it is missing";
+  function locate(hash: Hash): Located | undefined {
+    const row = lookUp(hash);
+    if (row === undefined) return undefined;
     try {
-      let fd: number;
-      try {
-        fd = readerOf(row.pack);
-      } catch (error) {
-        // gc moved the object and deleted its pack after the look.
-        const moved = lookUp(hash);
-        if (systemCode(error) !== "ENOENT" || moved === undefined || moved.pack === row.pack) throw error;
-        row = moved;
-        fd = readerOf(row.pack);
-      }
-      const bytes = readAt(fd, row);
+      return { fd: readerOf(row.pack), offset: row.offset, length: row.length };
+    } catch (error) {
+      // gc moved the object and deleted its pack after the look.
+      const moved = lookUp(hash);
+      if (systemCode(error) !== "ENOENT" || moved === undefined || moved.pack === row.pack) throw error;
+      return { fd: readerOf(moved.pack), offset: moved.offset, length: moved.length };
+    }
+  }
+
+  function read(hash: Hash): Buffer | string {
+    try {
+      const at = locate(hash);
+      if (at === undefined) return "it is missing";
+      const bytes = readAt(at.fd, at);
       if (bytes === undefined) return "its pack is cut short";
       return hashOf(bytes).equals(hash) ? bytes : "its bytes are damaged";
     } catch (error) {
@@ -200,6 +224,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     },
 
     has: (hash) => exists.get(hash) !== undefined,
+
+    locate,
 
     check(hash) {
       const bytes = read(hash);

@@ -72,16 +72,21 @@ export function* sequenceObjects(objects: ObjectReader, hash: Hash): Generator<H
 }
 
 /**
- * The items of two lists outside of the chunks that they share, each in order.
+ * The items of two lists outside of the chunks that they share, each in order and read as they are asked for.
  * What is shared may be given in part: a caller that pairs items by key must expect equal items in both.
  */
-export function differingItems(objects: ObjectReader, from: Hash, to: Hash): { from: Buffer[]; to: Buffer[] } {
+export function differingItems(
+  objects: ObjectReader,
+  from: Hash,
+  to: Hash,
+): { from: Iterable<Buffer>; to: Iterable<Buffer> } {
   if (from.equals(to)) return { from: [], to: [] };
   const leavesFrom = [...leaves(objects, from)];
   const leavesTo = [...leaves(objects, to)];
   const names = (list: readonly Hash[]): Set<string> => new Set(list.map((hash) => hash.toString("latin1")));
-  const unique = (list: readonly Hash[], other: Set<string>): Buffer[] =>
-    list.filter((hash) => !other.has(hash.toString("latin1"))).flatMap((hash) => [...leafItems(objects.get(hash))]);
+  function* unique(list: readonly Hash[], other: Set<string>): Generator<Buffer> {
+    for (const hash of list) if (!other.has(hash.toString("latin1"))) yield* leafItems(objects.get(hash));
+  }
   return { from: unique(leavesFrom, names(leavesTo)), to: unique(leavesTo, names(leavesFrom)) };
 }
 

@@ -114,7 +114,7 @@ describe("F-22: the order of a rewind", () => {
     const log = join(place.base, "points");
     runSteps(built, { ...place, env: { AGENTREWIND_FAULT_LOG: log } }, [{ op: "open" }, { op: "rewind", to: "c0" }]);
     const points = fs.readFileSync(log, "utf8").trim().split("\n");
-    const order = ["rewind.safety", "rewind.intent", "restore.checked", "restore.staged", "restore.removed-one"];
+    const order = ["rewind.safety", "rewind.intent", "restore.planned", "restore.staged", "restore.removed-one"];
     order.push("restore.placed-one", "restore.applied", "restore.cleaned", "rewind.restored", "rewind.committed");
     expect(points.filter((point, index) => order.includes(point) && points.indexOf(point) === index)).toEqual(order);
   });
@@ -122,7 +122,7 @@ describe("F-22: the order of a rewind", () => {
   test("before anything is overwritten the safety checkpoint is durable and the intent is open", async () => {
     for (const [point, intents] of [
       ["rewind.safety", []],
-      ["restore.checked", ["open"]],
+      ["restore.planned", ["open"]],
       ["rewind.restored", ["open"]],
       ["rewind.committed", ["done"]],
     ] as const) {

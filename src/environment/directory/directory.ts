@@ -6,7 +6,7 @@ import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { makeFolder, writeAll } from "../../store/io.ts";
-import type { Objects } from "../../store/objects.ts";
+import type { Hash, Objects } from "../../store/objects.ts";
 import type {
   Capture,
   Captured,
@@ -19,7 +19,9 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
-import { type EntryType, entryType } from "./entry.ts";
+import { type Entry, type EntryType, entryType } from "./entry.ts";
+import type { Known } from "./job.ts";
+import { openJobs } from "./jobs.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
 import { openScanner } from "./open-scanner.ts";
@@ -29,7 +31,8 @@ import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
 import type { Scan, Scanner } from "./scanner.ts";
-import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
+import { changedBetween, pathScope, uncapturedReason } from "./since.ts";
+import { compareTrees, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
 
 export interface DirectoryOptions {
   /** Absolute path of the workspace. */
@@ -58,6 +61,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
   let memory: ScanMemory | undefined;
   /** The generation of the store in which the kept scan was made (F-33). */
   let scannedIn: number | undefined;
+  /** The snapshot of the last scan, until a restore has changed the tree. */
+  let fresh: Hash | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -86,6 +91,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
       const written = await batch.commit();
       memory.keep(result.snapshot);
       scannedIn = generation;
+      fresh = result.snapshot;
       return { ...result, written };
     } catch (error) {
       batch.discard();
@@ -120,32 +126,70 @@ export function openDirectory(options: DirectoryOptions): Environment {
     throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
   }
 
-  async function restore(manifest: Manifest, { keep, signal }: RestoreOptions = {}): Promise<Restored> {
+  /** In use from beginning to end: what the plan located in packs must stay there. */
+  const restore = (manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> =>
+    objects.use(() => restoreInUse(manifest, options));
+
+  async function restoreInUse(manifest: Manifest, { keep, since, paths, signal }: RestoreOptions): Promise<Restored> {
     const target = readSnapshot(objects, filesOf(manifest));
     if (!exists(root)) makeFolder(root);
-    const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
-    const folders = new Set<RawPath>();
-    for (const path of keptPaths) {
-      for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) folders.add(folder);
-    }
+    const breathe = makeBreather();
     const posix = open();
     try {
-      const now = await scanNow(posix, signal);
-      const breathe = makeBreather();
-      const current = readSnapshot(objects, now.snapshot.toString("hex")).root;
-      const plan = planRestore({
+      const captured = since === undefined ? undefined : filesOf(since);
+      const known = captured !== undefined && fresh?.toString("hex") === captured && signal?.aborted !== true;
+      const current = (known ? (fresh as Hash) : (await scanNow(posix, signal)).snapshot).toString("hex");
+      const seen = scanner as Scanner;
+      const groups = seen.groups();
+      // What nobody captured is nobody's to overwrite.
+      const uncaptured =
+        captured === undefined || captured === current
+          ? new Set<RawPath>()
+          : await changedBetween(objects, captured, current, breathe);
+      const keptPaths = new Set([...[...(keep ?? [])].map(fromDisplay), ...uncaptured]);
+      const folders = new Set<RawPath>();
+      for (const path of keptPaths) {
+        for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) folders.add(folder);
+      }
+      const summary = new Summary();
+      const problems: Problem[] = [];
+      const plan = await planRestore({
         objects,
-        current,
+        current: readSnapshot(objects, current).root,
         target: target.root,
-        groups: (scanner as Scanner).groups(),
+        groups,
         kept: (path) => keptPaths.has(path) || (excluded?.(path) ?? false),
         holdsKept: (path) => folders.has(path),
+        scope: paths === undefined ? undefined : pathScope([...paths].map(fromDisplay)),
+        stage,
+        breathe,
+        onDifference: (difference) => summary.add(difference),
+        onKept(path) {
+          if (uncaptured.has(path)) problems.push({ path: display(path), reason: uncapturedReason });
+        },
       });
-      const problems = await applyPlan(plan, { posix, objects, stage, breathe });
-      const notRestored = [...plan.problems, ...problems];
-      const left = new Set([...keptPaths, ...notRestored.map((one) => fromDisplay(one.path))]);
-      const differences = [...compareTrees(objects, current, target.root)].filter(({ path }) => !left.has(path));
-      return { generation: options.raiseGeneration(), restored: summarize(differences), notRestored };
+      const firsts = new Map<RawPath, RawPath>();
+      for (const [first, members] of groups) {
+        for (const member of members) firsts.set(member, first);
+        await breathe();
+      }
+      fresh = undefined;
+      problems.push(
+        ...plan.problems,
+        ...(await applyPlan(plan, {
+          posix,
+          jobs: openJobs(root, posix, objects, breathe),
+          stage,
+          known: (path) => knownAt(seen, firsts, path),
+          shared: (path) => firsts.has(path),
+        })),
+      );
+      const left = new Set([...keptPaths, ...problems.map((one) => fromDisplay(one.path))]);
+      return {
+        generation: options.raiseGeneration(),
+        restored: await summary.changes(breathe, left),
+        notRestored: problems,
+      };
     } finally {
       posix.close();
     }
@@ -170,9 +214,15 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
     async diff(from, to) {
       if (from.files === to.files) return nothing;
-      return summarize(
-        compareTrees(objects, readSnapshot(objects, filesOf(from)).root, readSnapshot(objects, filesOf(to)).root),
-      );
+      const breathe = makeBreather();
+      const summary = new Summary();
+      const roots = [from, to].map((one) => readSnapshot(objects, filesOf(one)).root) as [Entry, Entry];
+      for (const difference of compareTrees(objects, ...roots)) {
+        summary.add(difference);
+        const pause = breathe();
+        if (pause !== undefined) await pause;
+      }
+      return summary.changes(breathe);
     },
 
     async exec(command, execOptions = {}) {
@@ -238,6 +288,14 @@ export function openDirectory(options: DirectoryOptions): Environment {
       await memory?.save();
     },
   };
+}
+
+/** What the last scan knew of a path; of a name of a shared inode, what it leads to. */
+function knownAt(scanner: Scanner, firsts: ReadonlyMap<RawPath, RawPath>, path: RawPath): Known | undefined {
+  const seen = scanner.lookup(path);
+  if (seen?.type !== entryType.hardLink) return seen as Known | undefined;
+  const first = scanner.lookup(firsts.get(path) ?? path);
+  return first === undefined ? undefined : { ...(first as Known), ctimeNs: seen.ctimeNs };
 }
 
 /** True for an error that means the directory itself is gone. */

@@ -112,6 +112,10 @@ export function decodeEntry(bytes: Buffer): Entry {
   };
 }
 
+/** The order of two stored entries by their names. */
+export const compareNames = (a: Buffer, b: Buffer): number =>
+  a.compare(b, fixed, fixed + b.readUInt16LE(36), fixed, fixed + a.readUInt16LE(36));
+
 /** FNV-1a of the name, mixed: where a directory's chunks end does not depend on what its files hold (F-7). */
 export function nameBoundary(name: RawPath): number {
   let hash = 0x811c9dc5;

@@ -29,8 +29,12 @@ function decode(bytes: Uint8Array): string | undefined {
 const unsafe = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029"\\]/u;
 const unsafeAll = new RegExp(unsafe, "gu");
 
+/** What is the same in both forms. */
+const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+
 /** The form that people and programs see; `fromDisplay` brings the bytes back. */
 export function display(path: RawPath): string {
+  if (plain.test(path)) return path;
   const text = decode(toBytes(path));
   if (text !== undefined && !unsafe.test(text)) return text;
   if (text === undefined) return `"${path.replace(/[^\x20-\x7e]|["\\]/g, escapeByte)}"`;

@@ -1,27 +1,30 @@
 // What a restore has to do to get from one tree to another, as data: nothing here touches a file.
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
-import { type Entry, entryType, sameContent, sameMetadata } from "./entry.ts";
-import { display, parentOf, type RawPath } from "./names.ts";
-import { compareTrees, findEntry } from "./tree.ts";
-
-export interface Placement {
-  readonly path: RawPath;
-  readonly entry: Entry;
-}
+import { type Entry, encodeEntry, entryType, sameContent, sameMetadata } from "./entry.ts";
+import { display, join, parentOf, type RawPath } from "./names.ts";
+import { Levels, Packed } from "./packed.ts";
+import { compareTrees, type Difference, findEntry } from "./tree.ts";
 
 export interface Plan {
-  /** Children before parents. */
-  readonly removals: readonly { readonly path: RawPath; readonly directory: boolean }[];
-  /** Parents before children. */
-  readonly directories: readonly RawPath[];
-  /** Files, symlinks and nodes: staged whole, then renamed into place. */
-  readonly placements: readonly Placement[];
+  readonly removals: Packed;
+  readonly removedFolders: Levels;
+  /** New folders, in the staging folder: their content is staged in them, so that the topmost comes into place whole. */
+  readonly folders: Levels;
+  /** Files, links and nodes with their metadata. */
+  readonly staged: Packed;
+  /** What of the staged is renamed into place. */
+  readonly moves: Packed;
   readonly links: readonly { readonly path: RawPath; readonly first: RawPath }[];
-  /** Children before parents; directories whose content the plan changes are among them, for their times. */
-  readonly metadata: readonly Placement[];
+  /** Directories whose content the plan changes are among them, for their times. */
+  readonly metadata: Levels;
+  /** Something that stays is in the way; nothing is placed here. */
+  readonly occupied: ReadonlySet<RawPath>;
   readonly problems: readonly Problem[];
 }
+
+/** Whether a restore of some paths concerns a path: it or what is above is asked for (in), something below it is (above), or neither. */
+export type Scope = (path: RawPath) => "in" | "above" | "out";
 
 export interface PlanInput {
   readonly objects: ObjectReader;
@@ -33,7 +36,18 @@ export interface PlanInput {
   readonly kept: (path: RawPath) => boolean;
   /** Directories that hold a kept path. */
   readonly holdsKept: (path: RawPath) => boolean;
+  /** Undefined: everything. */
+  readonly scope: Scope | undefined;
+  /** The staging folder. */
+  readonly stage: RawPath;
+  readonly breathe: () => Promise<void> | undefined;
+  /** Is told each difference that is to go, and each path that would be changed if it were not kept. */
+  readonly onDifference: (difference: Difference) => void;
+  readonly onKept: (path: RawPath) => void;
 }
+
+/** Staged entries that are renamed one by one are spread over so many folders: a folder is changed by one thread at a time. */
+export const stageFolders = 8;
 
 const untouchable = (entry: Entry | null): boolean =>
   entry?.type === entryType.unread || entry?.type === entryType.socket;
@@ -45,109 +59,208 @@ function whyUntouched(from: Entry | null, to: Entry | null): string {
   return "was a socket; sockets are not restored";
 }
 
-export function planRestore(input: PlanInput): Plan {
-  const removals: { path: RawPath; directory: boolean }[] = [];
-  const directories: RawPath[] = [];
-  const placements: Placement[] = [];
-  const links = new Map<RawPath, RawPath>();
-  const metadata: Placement[] = [];
-  const problems: Problem[] = [];
-  const blocked = new Set<RawPath>();
-  const standing = new Set<RawPath>();
-  const problem = (path: RawPath, reason: string): void => {
-    problems.push({ path: display(path), reason });
-  };
+export async function planRestore(input: PlanInput): Promise<Plan> {
+  const planner = new Planner(input);
+  for (const difference of compareTrees(input.objects, input.current, input.target)) {
+    planner.add(difference);
+    const pause = input.breathe();
+    if (pause !== undefined) await pause;
+  }
+  return planner.finish();
+}
 
-  for (const { path, from, to } of compareTrees(input.objects, input.current, input.target)) {
-    if (blocked.has(parentOf(path)) && path !== "") {
-      blocked.add(path);
-      continue;
+class Planner {
+  readonly #input: PlanInput;
+  readonly #removals = new Packed();
+  readonly #removedFolders = new Levels();
+  readonly #folders = new Levels();
+  readonly #staged = new Packed();
+  readonly #moves = new Packed();
+  readonly #links = new Map<RawPath, RawPath>();
+  readonly #metadata = new Levels();
+  readonly #problems: Problem[] = [];
+  readonly #blocked = new Set<RawPath>();
+  readonly #standing = new Set<RawPath>();
+  readonly #occupied = new Set<RawPath>();
+  /** New folders and where they are staged. */
+  readonly #newFolders = new Map<RawPath, RawPath>();
+  /** Folders whose metadata is restored. */
+  readonly #dated = new Set<RawPath>();
+
+  constructor(input: PlanInput) {
+    this.#input = input;
+  }
+
+  add(difference: Difference): void {
+    const { path, from, to } = difference;
+    if (path !== "" && this.#blocked.has(parentOf(path))) {
+      this.#blocked.add(path);
+      return;
     }
-    if (input.kept(path)) {
+    if (this.#input.scope !== undefined && !this.#inScope(this.#input.scope(path), difference)) return;
+    if (this.#input.kept(path)) {
+      this.#input.onKept(path);
       if (from?.type !== entryType.directory || to?.type !== entryType.directory) {
-        if (to?.type === entryType.directory && from?.type !== entryType.directory) blocked.add(path);
-        continue;
+        if (to?.type === entryType.directory && from?.type !== entryType.directory) this.#blocked.add(path);
+        return;
       }
     } else if (untouchable(from) || untouchable(to)) {
-      problem(path, whyUntouched(from, to));
-      if (to?.type === entryType.directory || from?.type === entryType.directory) blocked.add(path);
-      if (from !== null) for (let at = parentOf(path); at !== ""; at = parentOf(at)) standing.add(at);
-      continue;
+      this.#problem(path, whyUntouched(from, to));
+      if (to?.type === entryType.directory || from?.type === entryType.directory) this.#blocked.add(path);
+      if (from !== null) for (let at = parentOf(path); at !== ""; at = parentOf(at)) this.#standing.add(at);
+      return;
     }
+    this.#input.onDifference(difference);
+    this.#change(difference);
+  }
+
+  /** Of folders above what is asked for, only those that are missing are made. */
+  #inScope(scope: ReturnType<Scope>, { path, from, to }: Difference): boolean {
+    if (scope === "in") return true;
+    const was = from?.type === entryType.directory;
+    const will = to?.type === entryType.directory;
+    if (scope === "out") {
+      if (was || will) this.#blocked.add(path);
+      return false;
+    }
+    if (will && !was && from !== null) {
+      this.#problem(path, "is not a folder now, and is not among the paths to restore");
+      this.#blocked.add(path);
+      return false;
+    }
+    return will && from === null;
+  }
+
+  #change({ path, from, to, stored }: Difference): void {
     const wasDirectory = from?.type === entryType.directory;
     if (to === null) {
-      removals.push({ path, directory: wasDirectory });
+      this.#remove(path, wasDirectory);
     } else if (to.type === entryType.directory) {
-      if (from !== null && !wasDirectory) removals.push({ path, directory: false });
-      if (!wasDirectory) directories.push(path);
-      metadata.push({ path, entry: to });
+      if (from !== null && !wasDirectory) this.#remove(path, false);
+      if (!wasDirectory) this.#makeFolder(path);
+      this.#metadata.add(path, "", stored as Buffer);
+      this.#dated.add(path);
     } else {
-      if (wasDirectory) removals.push({ path, directory: true });
+      if (wasDirectory) this.#remove(path, true);
       if (from !== null && !wasDirectory && sameContent(from, to)) {
         if (!sameMetadata(from, to)) {
-          if (to.type === entryType.symlink) placements.push({ path, entry: to });
-          else metadata.push({ path, entry: to });
+          if (to.type === entryType.symlink) this.#place(path, stored as Buffer);
+          else this.#metadata.add(path, "", stored as Buffer);
         }
-      } else if (to.type === entryType.hardLink) links.set(path, to.tail);
-      else placements.push({ path, entry: to });
+      } else if (to.type === entryType.hardLink) this.#link(path, to.tail);
+      else this.#place(path, stored as Buffer);
     }
   }
 
-  relink(input, placements, links);
-  removals.reverse();
-  metadata.reverse();
-  const plan = {
-    removals,
-    directories,
-    placements,
-    links: [...links].map(([path, first]) => ({ path, first })),
-    metadata: [...foldersOfLinks(input, links, metadata), ...metadata],
-    problems,
-  };
-  return withoutStandingFolders((path) => input.holdsKept(path) || standing.has(path), plan);
-}
+  #remove(path: RawPath, directory: boolean): void {
+    if (directory) this.#removedFolders.add(path);
+    else this.#removals.add(path);
+  }
 
-/** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
-function relink(input: PlanInput, placements: readonly Placement[], links: Map<RawPath, RawPath>): void {
-  const groupOf = new Map<RawPath, readonly RawPath[]>();
-  for (const members of input.groups.values()) for (const member of members) groupOf.set(member, members);
-  for (const { path } of placements) {
-    for (const member of groupOf.get(path) ?? []) {
-      if (member === path || links.has(member) || input.kept(member)) continue;
-      const wanted = findEntry(input.objects, input.target, member);
-      if (wanted?.type === entryType.hardLink && wanted.tail === path) links.set(member, path);
+  #makeFolder(path: RawPath): void {
+    const at = this.#stageFor(path);
+    this.#newFolders.set(path, at);
+    this.#folders.add(path, at);
+  }
+
+  #place(path: RawPath, entry: Buffer): void {
+    this.#staged.add(path, this.#stageFor(path), entry);
+  }
+
+  /** Below a new folder its own place in that; else a name of its own, which is renamed. */
+  #stageFor(path: RawPath): RawPath {
+    const folder = this.#newFolders.get(parentOf(path));
+    if (folder !== undefined) return join(folder, path.slice(path.lastIndexOf("/") + 1));
+    const at = `${this.#input.stage}/${this.#moves.size % stageFolders}/${this.#moves.size}`;
+    this.#moves.add(path, at);
+    return at;
+  }
+
+  /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. */
+  #link(path: RawPath, first: RawPath): void {
+    const { scope, objects, current, target } = this.#input;
+    if (scope !== undefined && scope(first) !== "in") {
+      const wanted = findEntry(objects, target, first);
+      const found = findEntry(objects, current, first);
+      if (wanted !== null && (found === null || !sameContent(wanted, found) || !sameMetadata(wanted, found))) {
+        this.#problem(path, `is a file of its own now: ${display(first)}, whose name it was, is not among the paths`);
+        this.#place(path, encodeEntry(wanted));
+        return;
+      }
+    }
+    this.#links.set(path, first);
+  }
+
+  #problem(path: RawPath, reason: string): void {
+    this.#problems.push({ path: display(path), reason });
+  }
+
+  async finish(): Promise<Plan> {
+    await this.#relink();
+    await this.#dateFoldersOfLinks();
+    const removedFolders = await this.#withoutStanding();
+    return {
+      removals: this.#removals,
+      removedFolders,
+      folders: this.#folders,
+      staged: this.#staged,
+      moves: this.#moves,
+      links: [...this.#links].map(([path, first]) => ({ path, first })).filter(({ path }) => !this.#occupied.has(path)),
+      metadata: this.#metadata,
+      occupied: this.#occupied,
+      problems: this.#problems,
+    };
+  }
+
+  /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
+  async #relink(): Promise<void> {
+    const { groups, objects, target, kept, scope, breathe } = this.#input;
+    if (groups.size === 0) return;
+    const placed = new Set<RawPath>();
+    for (const { path } of this.#staged) {
+      placed.add(path);
+      const pause = breathe();
+      if (pause !== undefined) await pause;
+    }
+    for (const members of groups.values()) {
+      const pause = breathe();
+      if (pause !== undefined) await pause;
+      if (!members.some((member) => placed.has(member))) continue;
+      for (const member of members) {
+        if (this.#links.has(member) || kept(member) || (scope !== undefined && scope(member) !== "in")) continue;
+        const wanted = findEntry(objects, target, member);
+        if (wanted?.type === entryType.hardLink && members.includes(wanted.tail) && placed.has(wanted.tail))
+          this.#links.set(member, wanted.tail);
+      }
     }
   }
-}
 
-/** Linking a name anew moves the times of its folder, which may differ in nothing else. */
-function foldersOfLinks(
-  input: PlanInput,
-  links: ReadonlyMap<RawPath, RawPath>,
-  metadata: readonly Placement[],
-): Placement[] {
-  const known = new Set(metadata.map(({ path }) => path));
-  const folders = new Set([...links.keys()].map(parentOf).filter((path) => !known.has(path)));
-  return [...folders]
-    .sort()
-    .reverse()
-    .flatMap((path) => {
-      const entry = findEntry(input.objects, input.target, path);
-      return entry?.type === entryType.directory ? [{ path, entry }] : [];
-    });
-}
+  /** Linking a name anew moves the times of its folder, which may differ in nothing else. */
+  async #dateFoldersOfLinks(): Promise<void> {
+    const { objects, target, breathe } = this.#input;
+    for (const path of this.#links.keys()) {
+      await breathe();
+      const folder = parentOf(path);
+      if (this.#dated.has(folder)) continue;
+      this.#dated.add(folder);
+      const entry = findEntry(objects, target, folder);
+      if (entry?.type === entryType.directory) this.#metadata.add(folder, "", encodeEntry(entry));
+    }
+  }
 
-/** A directory that holds something that stays cannot go; what the target wants in its place cannot come. */
-function withoutStandingFolders(stands: (path: RawPath) => boolean, plan: Plan): Plan {
-  const problems = [...plan.problems];
-  const staying = new Set<RawPath>();
-  const removals = plan.removals.filter(({ path, directory }) => {
-    if (!directory || !stands(path)) return true;
-    staying.add(path);
-    problems.push({ path: display(path), reason: "stays because it holds something that stays" });
-    return false;
-  });
-  const placements = plan.placements.filter(({ path }) => !staying.has(path));
-  const links = plan.links.filter(({ path }) => !staying.has(path));
-  return { ...plan, removals, placements, links, problems };
+  /** A directory that holds something that stays cannot go; what the target wants in its place cannot come. */
+  async #withoutStanding(): Promise<Levels> {
+    const { holdsKept, breathe } = this.#input;
+    const going = new Levels();
+    for (const level of this.#removedFolders.childrenFirst()) {
+      for (const { path } of level) {
+        if (holdsKept(path) || this.#standing.has(path)) {
+          this.#occupied.add(path);
+          this.#problem(path, "stays because it holds something that stays");
+        } else going.add(path);
+        await breathe();
+      }
+    }
+    return going;
+  }
 }

@@ -1,21 +1,25 @@
 // Carries out a restore plan in the order of F-23: everything is staged before anything else is touched.
-import { closeSync, constants } from "node:fs";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { fault } from "../../faults.ts";
-import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
-import { contentObjects, writeContent } from "./content.ts";
-import { type Entry, entryType, fidelityBit, sameXattrs } from "./entry.ts";
+import { entryType } from "./entry.ts";
+import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
+import { openFolder } from "./jobs-portable.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
-import type { Plan } from "./plan.ts";
+import type { PackedItem } from "./packed.ts";
+import { type Plan, stageFolders } from "./plan.ts";
 import type { Posix, Stat } from "./posix.ts";
+import { uncapturedReason } from "./since.ts";
 
 export interface ApplyOptions {
   readonly posix: Posix;
-  readonly objects: ObjectReader;
+  readonly jobs: JobRunner;
   /** Name of the staging folder in the root. */
   readonly stage: RawPath;
-  readonly breathe: () => Promise<void> | undefined;
+  /** What the tree from which the plan starts knew of a path; undefined where nothing was. */
+  readonly known: (path: RawPath) => Known | undefined;
+  /** Of that tree: paths of inodes with several names. */
+  readonly shared: (path: RawPath) => boolean;
 }
 
 /** Refusals that concern one path: they are reported, the rest goes on. */
@@ -30,60 +34,187 @@ const refusals = new Set([
   "ENAMETOOLONG",
   "ETXTBSY",
   "EXDEV",
+  "EMLINK",
   "ENOTEMPTY",
   "EISDIR",
   "ENOTDIR",
   "EEXIST",
 ]);
 
-/** What the system refused so far. */
-interface Refused {
-  readonly problems: Problem[];
-  /** Paths that are not there because of it, and so nothing can be below them. */
-  readonly missing: Set<RawPath>;
-}
-
 /** Returns what could not be brought back. @throws STORE_CORRUPT and DISK_FULL with nothing touched; RESTORE_FAILED midway */
 export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Problem[]> {
-  const { posix, stage } = options;
-  checkObjects(plan, options.objects);
-  fault("restore.checked");
-  removeTree(posix, stage);
-  const refused: Refused = { problems: [], missing: new Set() };
-  const staged = plan.placements.length + plan.links.length > 0;
-  if (staged) {
+  return new Application(plan, options).run();
+}
+
+class Application {
+  readonly #plan: Plan;
+  readonly #options: ApplyOptions;
+  readonly #problems = new Map<RawPath, string>();
+  /** A new name of an inode moves its time of change. */
+  readonly #linked: ReadonlySet<RawPath>;
+  /** Paths that are not there because something was refused, and so nothing can be below them. */
+  readonly #missing = new Set<RawPath>();
+
+  constructor(plan: Plan, options: ApplyOptions) {
+    this.#plan = plan;
+    this.#options = options;
+    this.#linked = new Set(plan.links.map(({ first }) => first));
+  }
+
+  async run(): Promise<Problem[]> {
+    const { posix, stage } = this.#options;
+    const staged = this.#plan.moves.size + this.#plan.links.length > 0;
+    fault("restore.planned");
+    if (posix.stat(stage) !== undefined) await this.#clear();
+    if (staged) await this.#stageAll();
+    fault("restore.staged");
+    try {
+      await this.#removeAll();
+      await this.#placeAll();
+      fault("restore.applied");
+      if (staged) await this.#clear();
+      fault("restore.cleaned");
+      await this.#setAllMetadata();
+    } catch (error) {
+      throw new RewindError("RESTORE_FAILED", `The restore stopped midway: ${(error as Error).message}.`, {
+        hint: "Run the same rewind again: it goes on from here.",
+        cause: asWriteFailure(error, "the workspace"),
+      });
+    }
+    return [...this.#problems].map(([path, reason]) => ({ path: display(path), reason }));
+  }
+
+  async #stageAll(): Promise<void> {
+    const { posix } = this.#options;
     const root = posix.stat("");
     try {
-      makeStage(posix, stage);
-      await stageAll(plan, options, refused);
+      this.#makeStage();
+      for (const level of this.#plan.folders.parentsFirst()) {
+        await this.#do(level, ({ path, at }) => ({ operation: operation.makeDirectory, path, at }));
+      }
+      await this.#do(this.#plan.staged, ({ path, at, entry }) => ({ operation: operation.stage, path, at, entry }));
     } catch (error) {
-      removeTree(posix, stage);
+      await this.#clear();
       if (root !== undefined) putRootBack(posix, root);
       throw asWriteFailure(error, "the workspace");
     }
   }
-  fault("restore.staged");
-  try {
-    await placeAll(plan, options, refused);
-    fault("restore.applied");
-    if (staged) removeTree(posix, stage);
-    fault("restore.cleaned");
-    await setAllMetadata(plan, options, refused);
-  } catch (error) {
-    throw new RewindError("RESTORE_FAILED", `The restore stopped midway: ${(error as Error).message}.`, {
-      hint: "Run the same rewind again: it goes on from here.",
-      cause: asWriteFailure(error, "the workspace"),
+
+  #makeStage(): void {
+    const { posix, stage } = this.#options;
+    try {
+      posix.makeDirectory(stage);
+    } catch (error) {
+      if (systemCode(error) === "EACCES" && openFolder(posix, "")) posix.makeDirectory(stage);
+      else throw error;
+    }
+    for (let i = 0; i < stageFolders; i++) posix.makeDirectory(join(stage, `${i}`));
+  }
+
+  #clear(): Promise<void> {
+    const { stage } = this.#options;
+    return this.#do([{ path: stage }], ({ path }) => ({ operation: operation.removeTree, path, at: path }));
+  }
+
+  async #removeAll(): Promise<void> {
+    const { removals, removedFolders } = this.#plan;
+    await this.#do(removals, ({ path }) => ({ operation: operation.remove, path, at: path, ...this.#knownOf(path) }));
+    for (const level of removedFolders.childrenFirst()) {
+      await this.#do(level, ({ path }) => ({ operation: operation.removeDirectory, path, at: path }));
+    }
+  }
+
+  async #placeAll(): Promise<void> {
+    const { moves, links, occupied } = this.#plan;
+    const { stage } = this.#options;
+    await this.#do(moves, ({ path, at }) =>
+      occupied.has(path) || this.#missing.has(path)
+        ? undefined
+        : { operation: operation.place, path, at: path, from: at, ...this.#knownOf(path) },
+    );
+    if (this.#missing.size > 0) this.#reportWhatIsBelow();
+    await this.#do(links.entries(), ([index, { path, first }]) => {
+      if (this.#isMissing(path)) return undefined;
+      if (this.#isMissing(first)) {
+        this.#report(path, `is a name of ${display(first)}, which could not be made`);
+        return undefined;
+      }
+      const temporary = `${stage}/${index % stageFolders}/link-${index}`;
+      return { operation: operation.link, path, at: path, from: first, temporary, ...this.#knownOf(path) };
     });
   }
-  return refused.problems;
-}
 
-function makeStage(posix: Posix, stage: RawPath): void {
-  try {
-    posix.makeDirectory(stage);
-  } catch (error) {
-    if (systemCode(error) === "EACCES" && openFolder(posix, "")) posix.makeDirectory(stage);
-    else throw error;
+  /** After everything else: changing an entry changes the times of its folder. */
+  async #setAllMetadata(): Promise<void> {
+    for (const level of this.#plan.metadata.childrenFirst()) {
+      await this.#do(level, ({ path, entry }) =>
+        this.#isMissing(path)
+          ? undefined
+          : {
+              operation: operation.setMetadata,
+              path,
+              at: path,
+              entry,
+              ...(entry[0] === entryType.directory ? {} : this.#knownOf(path)),
+            },
+      );
+    }
+  }
+
+  #knownOf(path: RawPath): { known: Known | undefined; shared: boolean } {
+    const known = this.#options.known(path);
+    // A directory is removed before something else is placed there.
+    if (known?.type === entryType.directory) return { known: undefined, shared: false };
+    return { known, shared: this.#options.shared(path) || this.#linked.has(path) };
+  }
+
+  async #do<Item>(items: Iterable<Item>, jobOf: (item: Item) => Job | undefined): Promise<void> {
+    function* jobs(): Generator<Job> {
+      for (const item of items) {
+        const job = jobOf(item);
+        if (job !== undefined) yield job;
+      }
+    }
+    await this.#options.jobs.run(jobs(), (job, failure) => this.#failed(job, failure));
+  }
+
+  #failed(job: Job, failure: JobFailure): void {
+    if (failure.kind === "damaged") throw damaged(job.path, failure);
+    const made = job.operation !== operation.remove && job.operation !== operation.removeDirectory;
+    if (failure.kind === "moved") {
+      this.#report(job.path, uncapturedReason);
+    } else if (failure.kind === "immutable") {
+      this.#report(job.path, "may not be changed: it or its folder is marked immutable or append-only");
+    } else if (failure.kind === "refused" && job.operation !== operation.removeTree && refusals.has(failure.code)) {
+      const stays = job.operation === operation.removeDirectory && failure.code === "ENOTEMPTY";
+      this.#report(
+        job.path,
+        stays ? "stays because it holds something that stays" : `was refused by the system (${failure.code})`,
+      );
+    } else throw systemError(job.path, failure);
+    if (made && job.operation !== operation.setMetadata) this.#missing.add(job.path);
+  }
+
+  /** The first reason counts: what follows from it adds nothing. */
+  #report(path: RawPath, reason: string): void {
+    if (!this.#problems.has(path)) this.#problems.set(path, reason);
+  }
+
+  #isMissing(path: RawPath): boolean {
+    if (this.#missing.size === 0) return false;
+    for (let at = path; at !== ""; at = parentOf(at)) if (this.#missing.has(at)) return true;
+    return false;
+  }
+
+  #reportWhatIsBelow(): void {
+    const report = ({ path }: PackedItem): void => {
+      if (!this.#missing.has(path) && this.#isMissing(path)) this.#report(path, "its folder could not be made");
+    };
+    for (const level of this.#plan.folders.parentsFirst()) for (const item of level) report(item);
+    for (const item of this.#plan.staged) report(item);
+    for (const { path } of this.#plan.links) {
+      if (this.#isMissing(path)) this.#report(path, "its folder could not be made");
+    }
   }
 }
 
@@ -92,159 +223,21 @@ function putRootBack(posix: Posix, root: Stat): void {
   posix.setTime("", root.mtimeNs);
 }
 
-function checkObjects(plan: Plan, objects: ObjectReader): void {
-  for (const { path, entry } of plan.placements) {
-    if (entry.type !== entryType.file) continue;
-    for (const hash of contentObjects(objects, entry)) {
-      const fault = objects.check(hash);
-      if (fault === undefined) continue;
-      throw new RewindError(
-        "STORE_CORRUPT",
-        `The stored content of ${display(path)} cannot be used: ${fault}. Nothing was changed.`,
-        {
-          hint: "Run `agentrewind verify` to see which checkpoints are affected, and rewind to another one.",
-          details: { path: display(path), object: hash.toString("hex") },
-        },
-      );
-    }
-  }
+function damaged(path: RawPath, { code, syscall, cause }: JobFailure): RewindError {
+  const system = code === "" ? "its bytes are damaged" : `its pack cannot be read (${code}, ${syscall})`;
+  const reason = cause === undefined ? system : (cause as Error).message;
+  return new RewindError(
+    "STORE_CORRUPT",
+    `The stored content of ${display(path)} cannot be used: ${reason}. Nothing was changed.`,
+    {
+      hint: "Run `agentrewind verify` to see which checkpoints are affected, and rewind to another one.",
+      details: { path: display(path) },
+      cause,
+    },
+  );
 }
 
-async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOptions, refused: Refused): Promise<void> {
-  for (const [index, { path, entry }] of plan.placements.entries()) {
-    const at = join(stage, `${index}`);
-    if (entry.type === entryType.symlink) posix.makeSymlink(entry.tail, at);
-    else if (entry.type === entryType.file) {
-      const fd = posix.create(at);
-      try {
-        await writeContent(fd, entry, objects, breathe);
-      } finally {
-        closeSync(fd);
-      }
-    } else {
-      try {
-        posix.makeNode(at, entry.type, entry.rdevMajor, entry.rdevMinor);
-      } catch (error) {
-        report(path, error, refused);
-        refused.missing.add(path);
-        continue;
-      }
-    }
-    fault("restore.staged-one");
-    await breathe();
-  }
-}
-
-async function placeAll(plan: Plan, options: ApplyOptions, refused: Refused): Promise<void> {
-  const { posix, stage, breathe } = options;
-  const attempt = (path: RawPath, act: () => void): boolean => attemptOn(posix, path, act, refused);
-
-  for (const { path, directory } of plan.removals) {
-    attempt(path, () => {
-      if (posix.stat(path) === undefined) return;
-      if (directory) posix.removeDirectory(path);
-      else posix.unlink(path);
-    });
-    fault("restore.removed-one");
-    await breathe();
-  }
-  for (const path of plan.directories) {
-    if (!attempt(path, () => posix.makeDirectory(path))) refused.missing.add(path);
-  }
-  for (const [index, { path, entry }] of plan.placements.entries()) {
-    attempt(path, () => {
-      const at = join(stage, `${index}`);
-      setMetadata(posix, at, entry);
-      posix.rename(at, path);
-    });
-    fault("restore.placed-one");
-    await breathe();
-  }
-  for (const [index, { path, first }] of plan.links.entries()) {
-    attempt(path, () => {
-      const at = join(stage, `link-${index}`);
-      posix.makeLink(first, at);
-      posix.rename(at, path);
-    });
-    await breathe();
-  }
-}
-
-/** After everything else: changing an entry changes the times of its folder. */
-async function setAllMetadata(plan: Plan, { posix, breathe }: ApplyOptions, refused: Refused): Promise<void> {
-  for (const { path, entry } of plan.metadata) {
-    attemptOn(posix, path, () => setMetadata(posix, path, entry), refused);
-    fault("restore.metadata-one");
-    await breathe();
-  }
-}
-
-function setMetadata(posix: Posix, path: RawPath, entry: Entry): void {
-  const now = posix.stat(path);
-  if ((posix.fidelity & fidelityBit.owners) !== 0) {
-    if (now === undefined || now.uid !== entry.uid || now.gid !== entry.gid) posix.setOwner(path, entry.uid, entry.gid);
-  }
-  const isLink = entry.type === entryType.symlink;
-  if ((posix.fidelity & fidelityBit.xattrs) !== 0 && !sameXattrs(posix.getXattrs(path), entry.xattrs)) {
-    // An owner who may not write may not change attributes either.
-    if (!isLink && now !== undefined && (now.mode & constants.S_IWUSR) === 0)
-      posix.setMode(path, now.mode | constants.S_IWUSR);
-    posix.setXattrs(path, entry.xattrs);
-  }
-  if (!isLink) posix.setMode(path, entry.mode);
-  posix.setTime(path, entry.mtimeNs);
-}
-
-/**
- * A folder without write permission is opened for its owner while we work in it; its own mode comes back with its metadata.
- * Returns false when the system refused.
- */
-function attemptOn(posix: Posix, path: RawPath, act: () => void, refused: Refused): boolean {
-  if (refused.missing.has(path)) return false;
-  if (refused.missing.has(parentOf(path))) {
-    refused.missing.add(path);
-    refused.problems.push({ path: display(path), reason: "its folder could not be made" });
-    return false;
-  }
-  try {
-    try {
-      act();
-    } catch (error) {
-      if (systemCode(error) !== "EACCES" || !openFolder(posix, parentOf(path))) throw error;
-      act();
-    }
-    return true;
-  } catch (error) {
-    report(path, error, refused);
-    return false;
-  }
-}
-
-function report(path: RawPath, error: unknown, { problems }: Refused): void {
-  const code = systemCode(error) ?? "";
-  if (!refusals.has(code)) throw error;
-  problems.push({ path: display(path), reason: `was refused by the system (${code})` });
-}
-
-function openFolder(posix: Posix, folder: RawPath): boolean {
-  try {
-    const stat = posix.stat(folder);
-    if (stat === undefined || (stat.mode & constants.S_IRWXU) === constants.S_IRWXU) return false;
-    posix.setMode(folder, stat.mode | constants.S_IRWXU);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Removes our own staging folder, whatever a killed restore left in it. */
-export function removeTree(posix: Posix, path: RawPath): void {
-  const stat = posix.stat(path);
-  if (stat === undefined) return;
-  if (stat.type !== entryType.directory) {
-    posix.unlink(path);
-    return;
-  }
-  for (const child of posix.readDirectory(path)) removeTree(posix, join(path, child.name));
-  posix.removeDirectory(path);
+function systemError(path: RawPath, { code, syscall, cause }: JobFailure): unknown {
+  if (cause instanceof Error) return cause;
+  return Object.assign(new Error(`${code}: ${syscall} of ${display(path)}`), { code, syscall });
 }

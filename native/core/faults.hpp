@@ -1,0 +1,39 @@
+// Numbered points at which a crash test ends the process for real; the same as in src/faults.ts, which a test compares.
+#pragma once
+
+#include <string_view>
+
+namespace agentrewind {
+
+/** Name and number of every point. One that is hit here is not hit by TypeScript in the same process: each side counts for itself. */
+#define AGENTREWIND_FAULT_POINTS(X)           \
+  X(objectsWritten, 1, "objects.written")     \
+  X(objectsCommitted, 2, "objects.committed") \
+  X(checkpointBeforeCommit, 3, "checkpoint.before-commit") \
+  X(checkpointCommitted, 4, "checkpoint.committed") \
+  X(durablePacksSynced, 5, "durable.packs-synced") \
+  X(durableCommitted, 6, "durable.committed") \
+  X(rewindSafety, 7, "rewind.safety")         \
+  X(rewindIntent, 8, "rewind.intent")         \
+  X(restorePlanned, 9, "restore.planned")     \
+  X(restoreStagedOne, 10, "restore.staged-one") \
+  X(restoreStaged, 11, "restore.staged")      \
+  X(restoreRemovedOne, 12, "restore.removed-one") \
+  X(restorePlacedOne, 13, "restore.placed-one") \
+  X(restoreMetadataOne, 14, "restore.metadata-one") \
+  X(restoreApplied, 15, "restore.applied")    \
+  X(restoreCleaned, 16, "restore.cleaned")    \
+  X(rewindRestored, 17, "rewind.restored")    \
+  X(rewindCommitted, 18, "rewind.committed")  \
+  X(recoveryRestored, 19, "recovery.restored")
+
+enum class FaultPoint : unsigned {
+#define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,
+  AGENTREWIND_FAULT_POINTS(AGENTREWIND_FAULT_NUMBER)
+#undef AGENTREWIND_FAULT_NUMBER
+};
+
+/** Ends the process with SIGKILL if AGENTREWIND_FAULT names this point ("point" or "point:N" for the Nth time, over all threads). */
+void fault(FaultPoint point);
+
+}  // namespace agentrewind
