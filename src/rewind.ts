@@ -5,7 +5,7 @@ import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
-import { RewindError } from "./errors.ts";
+import { asWriteFailure, RewindError } from "./errors.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
@@ -243,7 +243,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
     };
   } catch (error) {
     lock.release();
-    throw error;
+    throw asWriteFailure(error, "the store");
   }
 }
 

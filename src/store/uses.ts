@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
+import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
 import { setMode } from "./io.ts";
@@ -67,8 +68,13 @@ function phaseOf(sql: Sql): () => number {
 function openLock(folder: string, which: 0 | 1, timeout: number): Sql {
   const path = join(folder, `use-${which}.lock`);
   const lock = new Database(path, { timeout });
-  setMode(path, 0o600);
-  lock.pragma("journal_mode = MEMORY");
+  try {
+    setMode(path, 0o600);
+    lock.pragma("journal_mode = MEMORY");
+  } catch (error) {
+    lock.close();
+    throw asWriteFailure(error, path);
+  }
   return lock;
 }
 
