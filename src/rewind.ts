@@ -5,7 +5,7 @@ import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
-import { RewindError } from "./errors.ts";
+import { asWriteFailure, RewindError } from "./errors.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
@@ -110,7 +110,7 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
     return await openIn(store, workspace, chosen);
   } catch (error) {
     store.close();
-    throw error;
+    throw asWriteFailure(error, storePath);
   }
 }
 
