@@ -20,6 +20,7 @@ interface Mounted {
   readonly point: string;
 }
 
+const ownFolder = "a bind mount of a folder of the workspace itself";
 const kinds: Record<string, (place: Place) => string> = {
   "a tmpfs": ({ workspace }) => {
     mount("-t tmpfs -o size=8m none", join(workspace, "d/point"));
@@ -30,7 +31,7 @@ const kinds: Record<string, (place: Place) => string> = {
     mount(`--bind '${base}/outside'`, join(workspace, "d/point"));
     return "d/point";
   },
-  "a bind mount of a folder of the workspace itself": ({ workspace }) => {
+  [ownFolder]: ({ workspace }) => {
     sh(workspace, "mkdir other");
     mount(`--bind '${workspace}/other'`, join(workspace, "d/point"));
     return "d/point";
@@ -82,7 +83,8 @@ for (const kind of Object.keys(kinds)) {
     const left = content(inside);
     const back = await thread.rewind({ to: "c0" });
     expect(sh(place.workspace, "cat f d/f")).toBe("1\n1\n");
-    expect(content(inside), "nothing was deleted in it").toBe(left);
+    // A folder of the workspace goes back under its own name, wherever else it is mounted.
+    if (kind !== ownFolder) expect(content(inside), "nothing was deleted in it").toBe(left);
     expect(back.notRestored.map((one) => one.path)).toContain("d/point");
   });
 }
