@@ -3,13 +3,14 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const shared = ["src/errors.ts", "src/faults.ts", "src/breathe.ts"];
+const shared = ["src/errors.ts", "src/faults.ts", "src/breathe.ts", "src/progress.ts"];
 
 /** Room (longest prefix wins) -> what its files may import besides the room itself and the shared leaves. "agentrewind" is the public name. */
 export const rules = {
   "src/errors.ts": [],
   "src/faults.ts": [],
   "src/breathe.ts": [],
+  "src/progress.ts": [],
   "src/native.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],
@@ -18,6 +19,8 @@ export const rules = {
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
   "src/conformance/": ["src/environment/environment.ts"],
   "src/rewind.ts": ["src/"],
+  "src/fork.ts": ["src/"],
+  "src/opened.ts": ["src/"],
   "src/index.ts": ["src/"],
   "src/reader.ts": ["src/"],
   "src/cli/": ["src/"],

@@ -22,6 +22,12 @@ export const faultPoints = {
   "rewind.restored": 17,
   "rewind.committed": 18,
   "recovery.restored": 19,
+  "fork.journaled": 40,
+  "fork.made": 41,
+  "fork.placed-one": 42,
+  "fork.committed": 43,
+  "branch.ended": 44,
+  "branch.removed": 45,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -8,6 +8,7 @@ import { openPosix } from "./environment/directory/open-posix.ts";
 import { readSnapshot } from "./environment/directory/tree.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
 import { isRewindError, RewindError } from "./errors.ts";
+import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { opaqueSerializer } from "./session/serializer.ts";
 import { Thread } from "./session/thread.ts";
@@ -124,8 +125,7 @@ function openRecorded(
     thread: (name) => new Thread(deps, name, opaqueSerializer),
     lessonsAt(thread, checkpoint) {
       const row = catalog.thread(thread);
-      const found = row && catalog.checkpointBySeq(row.id, Number(checkpoint.slice(1)));
-      return found === undefined ? [] : (JSON.parse(found.lessons) as number[]);
+      return row === undefined ? [] : (JSON.parse(requireCheckpoint(deps, row, checkpoint).lessons) as number[]);
     },
     lacks: (manifest) => (kind === "directory" ? lacksOfSnapshot(objects, manifest) : null),
     epoch: catalog.epoch,

@@ -6,13 +6,16 @@ import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
 import { RewindError } from "./errors.ts";
+import { ended, makeForks } from "./fork.ts";
+import type { Rewind } from "./opened.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
 import { recover } from "./session/recover.ts";
 import { Thread } from "./session/thread.ts";
-import type { Budget, Serializer } from "./session/types.ts";
-import { type Finding, verifyEnvironment } from "./session/verify.ts";
+import type { Budget } from "./session/types.ts";
+import { verifyEnvironment } from "./session/verify.ts";
+import { openBranches } from "./store/branches.ts";
 import { serveControl } from "./store/control.ts";
 import { defaultStorePath } from "./store/layout.ts";
 import { takeLock } from "./store/lock.ts";
@@ -61,20 +64,6 @@ const optionsSchema = z.strictObject({
   allowBroadWorkspace: z.boolean().default(false),
 });
 
-export interface Rewind extends AsyncDisposable {
-  /** Real path of the workspace. */
-  readonly workspace: string;
-  readonly environment: Environment;
-  /** The thread of that name; made with its first checkpoint. */
-  thread(name: string, options?: { readonly serializer?: Serializer }): Thread;
-  /** Names of the threads, the most recently active first. */
-  threads(): string[];
-  /** What is wrong in the store; [] when it is sound. */
-  verify(): Promise<Finding[]>;
-  /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens a workspace for recording and rewinding. One process writes at a time; what a killed one left half done is finished first.
  * @throws BAD_ARGUMENT, ENVIRONMENT_BUSY, WORKSPACE_GONE, WORKSPACE_TOO_BROAD, STORE_INSIDE_WORKSPACE, STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL
@@ -90,6 +79,17 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
   const chosen = parsed.data;
   const storePath = chosen.store ?? defaultStorePath();
   const workspace = resolveWorkspace(chosen.workspace, storePath, chosen.allowBroadWorkspace, true);
+  return (await openAt(storePath, workspace, chosen)).rewind;
+}
+
+interface Opened {
+  readonly rewind: Rewind;
+  readonly deps: SessionDeps;
+}
+
+type Chosen = z.infer<typeof optionsSchema>;
+
+async function openAt(storePath: string, workspace: string, chosen: Chosen): Promise<Opened> {
   const store = openStore(storePath);
   try {
     return await openIn(store, workspace, chosen);
@@ -99,7 +99,7 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
   }
 }
 
-async function openIn(store: Store, workspace: string, chosen: z.infer<typeof optionsSchema>): Promise<Rewind> {
+async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<Opened> {
   const kind = typeof chosen.environment === "object" ? chosen.environment.kind : "directory";
   if (!existsSync(workspace) && findEnvironment(store.sql, workspace, kind) === undefined) {
     throw new RewindError("WORKSPACE_GONE", `There is no directory ${workspace}, and nothing is recorded of it.`, {
@@ -108,6 +108,9 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
   }
   const known = findOrMakeWorkspace(store.sql, workspace);
   const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
+  const branches = openBranches(store.sql);
+  const self = branches.at(id);
+  if (self !== undefined && self.state !== "open") throw ended(self.id, self.state);
   const lock = takeLock(store.layout.locks, id);
   try {
     const { catalog, objects } = store.open(id);
@@ -121,6 +124,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
             exclude: chosen.exclude,
             cacheFile: join(store.layout.cache, `${id}.json`),
             raiseGeneration: catalog.raiseGeneration,
+            forks: join(`${store.layout.root}-branches`, id),
           });
     const background = new Set<Promise<unknown>>();
     let open = true;
@@ -164,8 +168,18 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
+    const forks = makeForks({
+      deps,
+      branches,
+      store,
+      workspace,
+      environmentId: id,
+      thread,
+      open: (row) => openAt(store.layout.root, row.folder as string, { ...chosen, environment: "directory" }),
+    });
+    await forks.recover();
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, request, mayBegin),
+      performControl(deps, forks.make, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
@@ -177,11 +191,14 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       lock.release();
       store.close();
     };
-    return {
+    const rewind: Rewind = {
       workspace,
       environment,
       thread,
       threads: () => catalog.threads().map((row) => row.name),
+      fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
+      branches: forks.list,
+      branch: forks.branch,
       async verify() {
         deps.assertOpen();
         return deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
@@ -189,6 +206,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       close,
       [Symbol.asyncDispose]: close,
     };
+    return { rewind, deps };
   } catch (error) {
     lock.release();
     throw error;

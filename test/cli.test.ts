@@ -271,7 +271,7 @@ describe("the commands", () => {
       sqlite: { available: true },
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
-      contents: { format: 1, workspaces: 1, threads: 1, checkpoints: 1 },
+      contents: { format: 2, workspaces: 1, threads: 1, checkpoints: 1 },
     });
     expect(report.store).toMatchObject({ path: store });
     expect(report.store.freeBytes).toBeGreaterThan(0);

@@ -83,7 +83,7 @@ export async function alignThread(
 
 function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): CheckpointRow | undefined {
   if (boundary.returnedTo === undefined) return undefined;
-  return deps.catalog.checkpointBySeq(thread.id, parseCheckpointId(boundary.returnedTo));
+  return deps.catalog.checkpointBySeq(thread.id, parseCheckpointId(boundary.returnedTo).seq);
 }
 
 /** Where a framework is whose thread's head is `head`: explicit and safety checkpoints have no message of their own. */
@@ -97,7 +97,7 @@ function undelivered(rewinds: readonly RewindRow[]): RewindRow[] {
   for (const row of rewinds) {
     if (row.delivered !== 0) continue;
     const last = pending.at(-1);
-    if (row.kind === "undo" && last?.kind === "rewind" && last.undone !== 0) pending.pop();
+    if (row.kind === "undo" && last !== undefined && last.undone !== 0) pending.pop();
     else pending.push(row);
   }
   return pending;

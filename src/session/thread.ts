@@ -2,6 +2,7 @@
 import { performance } from "node:perf_hooks";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
+import type { BranchRow } from "../store/branches.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
 import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
 import { type Alignment, alignThread, type Boundary } from "./align.ts";
@@ -11,7 +12,7 @@ import type { SessionDeps } from "./deps.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
 import { manifestOf, noActivity } from "./perform.ts";
 import { Recorder } from "./recorder.ts";
-import { Rewinder } from "./rewinder.ts";
+import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
 import { Tree } from "./tree.ts";
 import { resumeTurn, startTurn, type Turn, type TurnOptions } from "./turn.ts";
@@ -185,8 +186,15 @@ export class Thread {
   }
 
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
-  async undo(): Promise<RewindResult> {
-    return this.#deps.coordinator.betweenTools(() => this.#rewinder.undo());
+  async undo(options: UndoOptions = {}): Promise<RewindResult> {
+    const { exclusive, betweenTools } = this.#deps.coordinator;
+    const alone = options.dryRun === true ? exclusive : betweenTools;
+    return alone(() => this.#rewinder.undo(options));
+  }
+
+  /** For the composition root: takes over the state and the conversation of a branch, both stored already. */
+  async adopt(branch: BranchRow): Promise<RewindResult> {
+    return this.#deps.coordinator.betweenTools(() => this.#rewinder.adopt(branch));
   }
 
   /**
@@ -230,7 +238,7 @@ export class Thread {
   admissible(to: string, lesson: string): RewindError | undefined {
     try {
       const { thread } = this.#tree;
-      const target = requireCheckpoint(this.#deps, thread, parseCheckpointId(to));
+      const target = requireCheckpoint(this.#deps, thread, to);
       cleanLesson(lesson);
       requireBudget(this.#deps, thread as ThreadRow, target);
       requireRestorable(this.#deps, target, "both");

@@ -64,6 +64,16 @@ export const migrations: readonly string[] = [
     tool TEXT NOT NULL, class TEXT NOT NULL, arguments TEXT NOT NULL, state TEXT NOT NULL, result TEXT, created_at TEXT NOT NULL
   );
   `,
+  `
+  CREATE TABLE branch (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, environment TEXT NOT NULL UNIQUE REFERENCES environment(id),
+    thread INTEGER NOT NULL UNIQUE REFERENCES thread(id), source INTEGER NOT NULL REFERENCES thread(id),
+    checkpoint INTEGER NOT NULL REFERENCES checkpoint(id), lessons INTEGER NOT NULL, state TEXT NOT NULL, folder TEXT, identity TEXT,
+    created_at TEXT NOT NULL
+  );
+  CREATE INDEX branch_source ON branch(source);
+  ALTER TABLE checkpoint ADD COLUMN partial TEXT;
+  `,
 ];
 
 export const formatVersion = migrations.length;

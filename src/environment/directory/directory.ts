@@ -5,7 +5,6 @@ import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
-import type { Objects } from "../../store/objects.ts";
 import type {
   Capture,
   Captured,
@@ -18,36 +17,32 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
+import { trackCommands } from "../running.ts";
 import { loadCache, saveCache } from "./cache.ts";
-import { type EntryType, entryType } from "./entry.ts";
+import { type Entry, type EntryType, entryType } from "./entry.ts";
+import { forkDirectory } from "./fork.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
+import type { DirectoryOptions } from "./options.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { applyPlan } from "./restore.ts";
 import { isGone, type Scan, type ScannedEntry, scan } from "./scan.ts";
-import { compareTrees, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
-
-export interface DirectoryOptions {
-  /** Absolute path of the workspace. */
-  readonly root: string;
-  readonly objects: Objects;
-  /** The environment's id; names the staging folder. */
-  readonly id: string;
-  /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
-  readonly exclude: readonly string[];
-  /** Where the stat cache lies between processes. */
-  readonly cacheFile: string;
-  /** Counts restores, also those of earlier processes. */
-  readonly raiseGeneration: () => number;
-}
+import { makeSelection } from "./selection.ts";
+import { compareTrees, findEntry, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
-export function openDirectory(options: DirectoryOptions): Environment {
-  const { root, objects } = options;
-  const stage: RawPath = `.agentrewind-${options.id}`;
-  const excluded = options.exclude.length === 0 ? () => false : picomatch([...options.exclude], { dot: true });
+export function openDirectory(opening: DirectoryOptions): Environment {
+  const { root, objects } = opening;
+  const stage: RawPath = `.agentrewind-${opening.id}`;
+  const excluded = opening.exclude.length === 0 ? () => false : picomatch([...opening.exclude], { dot: true });
+  const commands = trackCommands();
+  let generation = 0;
+  const raiseGeneration = (): number => {
+    generation = opening.raiseGeneration();
+    return generation;
+  };
   const skip = (path: RawPath): boolean => path === stage || excluded(display(path));
   let previous: ScannedEntry | undefined;
   let cacheLoaded = false;
@@ -64,7 +59,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
     if (!cacheLoaded) {
-      previous = loadCache(options.cacheFile, objects);
+      previous = loadCache(opening.cacheFile, objects);
       cacheLoaded = true;
     }
     const batch = objects.batch();
@@ -108,9 +103,11 @@ export function openDirectory(options: DirectoryOptions): Environment {
     throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
   }
 
-  async function restore(manifest: Manifest, { keep, signal }: RestoreOptions = {}): Promise<Restored> {
+  async function restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
+    const { keep, paths, dryRun = false, signal } = options;
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!exists(root)) mkdirSync(root, { recursive: true });
+    if (!dryRun) await commands.end();
+    if (!exists(root) && !dryRun) mkdirSync(root, { recursive: true });
     const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
     const folders = new Set<RawPath>();
     for (const path of keptPaths) {
@@ -120,6 +117,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
     try {
       const now = await scanNow(posix, signal);
       const breathe = makeBreather();
+      const has = (tree: Entry, path: RawPath): boolean => findEntry(objects, tree, path) !== null;
+      const selection = paths && makeSelection(paths, (path) => has(now.root, path) || has(target.root, path));
       const plan = planRestore({
         objects,
         current: now.root,
@@ -127,12 +126,15 @@ export function openDirectory(options: DirectoryOptions): Environment {
         groups: now.groups,
         kept: (path) => keptPaths.has(path) || excluded(display(path)),
         holdsKept: (path) => folders.has(path),
+        selection,
       });
-      const problems = await applyPlan(plan, { posix, objects, stage, breathe });
+      const problems = dryRun ? [] : await applyPlan(plan, { posix, objects, stage, breathe, source: opening.source });
       const notRestored = [...plan.problems, ...problems];
       const left = new Set([...keptPaths, ...notRestored.map((one) => fromDisplay(one.path))]);
-      const differences = [...compareTrees(objects, now.root, target.root)].filter(({ path }) => !left.has(path));
-      return { generation: options.raiseGeneration(), restored: summarize(differences), notRestored };
+      const differences = [...compareTrees(objects, now.root, target.root)].filter(
+        ({ path }) => !left.has(path) && selection?.isSelected(path) !== false,
+      );
+      return { generation: dryRun ? generation : raiseGeneration(), restored: summarize(differences), notRestored };
     } finally {
       posix.close();
     }
@@ -140,7 +142,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   return {
     kind: "directory",
-    capabilities: { files: true, processes: false, fork: false, inPlace: true, freeze: false, memory: false, lacks },
+    capabilities: { files: true, processes: false, fork: true, inPlace: true, freeze: false, memory: false, lacks },
 
     async probe() {
       return { status: "available", reason: lacks.length === 0 ? "full fidelity" : `without ${lacks.join(", ")}` };
@@ -155,6 +157,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
     restore,
 
+    fork: (manifest, count, options) => forkDirectory(opening, manifest, count, options, openDirectory),
+
     async diff(from, to) {
       if (from.files === to.files) return nothing;
       return summarize(
@@ -166,7 +170,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
       const folder = callerPath(execOptions.cwd ?? "");
       if (!exists(root)) throw goneError(root);
       const cwd = resolve(root, toBytes(linkFree(root, folder)).toString("utf8"));
-      return execCommand(command, cwd, execOptions);
+      return commands.run(execOptions.signal, (signal) => execCommand(command, cwd, { ...execOptions, signal }));
     },
 
     async readFile(path) {
@@ -222,7 +226,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
     },
 
     async close() {
-      if (previous !== undefined && dirtyCache) await saveCache(options.cacheFile, previous);
+      if (previous !== undefined && dirtyCache) await saveCache(opening.cacheFile, previous);
       dirtyCache = false;
     },
   };

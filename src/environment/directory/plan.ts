@@ -3,6 +3,7 @@ import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
 import { type Entry, entryType, sameContent, sameMetadata } from "./entry.ts";
 import { display, parentOf, type RawPath } from "./names.ts";
+import type { Selection } from "./selection.ts";
 import { compareTrees, findEntry } from "./tree.ts";
 
 export interface Placement {
@@ -33,6 +34,8 @@ export interface PlanInput {
   readonly kept: (path: RawPath) => boolean;
   /** Directories that hold a kept path. */
   readonly holdsKept: (path: RawPath) => boolean;
+  /** What goes back when not all of it does. */
+  readonly selection?: Selection | undefined;
 }
 
 const untouchable = (entry: Entry | null): boolean =>
@@ -58,9 +61,22 @@ export function planRestore(input: PlanInput): Plan {
     problems.push({ path: display(path), reason });
   };
 
+  const { selection } = input;
   for (const { path, from, to } of compareTrees(input.objects, input.current, input.target)) {
     if (blocked.has(parentOf(path)) && path !== "") {
       blocked.add(path);
+      continue;
+    }
+    if (selection?.isSelected(path) === false) {
+      if (!selection.holdsSelected(path)) continue;
+      if (to?.type === entryType.directory && from === null) {
+        directories.push(path);
+        metadata.push({ path, entry: to });
+      } else if (from?.type === entryType.directory) metadata.push({ path, entry: from });
+      else if (to?.type === entryType.directory) {
+        problem(path, "is no folder now and was not named; what was below it is not restored");
+        blocked.add(path);
+      }
       continue;
     }
     if (input.kept(path)) {
@@ -88,12 +104,19 @@ export function planRestore(input: PlanInput): Plan {
           if (to.type === entryType.symlink) placements.push({ path, entry: to });
           else metadata.push({ path, entry: to });
         }
-      } else if (to.type === entryType.hardLink) links.set(path, to.tail);
-      else placements.push({ path, entry: to });
+      } else if (to.type === entryType.hardLink) {
+        const alone = selection && ofItsOwn(input, selection, to);
+        if (alone === undefined) links.set(path, to.tail);
+        else {
+          placements.push({ path, entry: alone });
+          problem(path, `was one file with ${display(to.tail)}, which was not named; now it is a file of its own`);
+        }
+      } else placements.push({ path, entry: to });
     }
   }
 
-  relink(input, placements, links);
+  if (selection !== undefined) separate(input, selection, placements, problem);
+  relink(input, placements, links, problem);
   removals.reverse();
   metadata.reverse();
   const plan = {
@@ -107,15 +130,51 @@ export function planRestore(input: PlanInput): Plan {
   return withoutStandingFolders((path) => input.holdsKept(path) || standing.has(path), plan);
 }
 
+/**
+ * The file that a hard link was a name of, where that cannot be linked again: its other name was not named, and is no longer what it was.
+ * Undefined where a link is right.
+ */
+function ofItsOwn({ objects, current, target }: PlanInput, selection: Selection, link: Entry): Entry | undefined {
+  if (selection.isSelected(link.tail)) return undefined;
+  const then = findEntry(objects, target, link.tail);
+  const now = findEntry(objects, current, link.tail);
+  if (then === null || (now !== null && sameContent(now, then) && sameMetadata(now, then))) return undefined;
+  return { ...then, name: link.name };
+}
+
+/** A name that shares the inode of one that was not named shows no difference of its own: the content stands at the other. */
+function separate(
+  input: PlanInput,
+  selection: Selection,
+  placements: Placement[],
+  problem: (path: RawPath, reason: string) => void,
+): void {
+  for (const path of [...input.groups.values()].flat()) {
+    if (!selection.isSelected(path) || input.kept(path) || placements.some((one) => one.path === path)) continue;
+    const wanted = findEntry(input.objects, input.target, path);
+    const entry = wanted?.type === entryType.hardLink ? ofItsOwn(input, selection, wanted) : undefined;
+    if (wanted === null || entry === undefined) continue;
+    placements.push({ path, entry });
+    problem(path, `was one file with ${display(wanted.tail)}, which was not named; now it is a file of its own`);
+  }
+}
+
 /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
-function relink(input: PlanInput, placements: readonly Placement[], links: Map<RawPath, RawPath>): void {
+function relink(
+  input: PlanInput,
+  placements: readonly Placement[],
+  links: Map<RawPath, RawPath>,
+  problem: (path: RawPath, reason: string) => void,
+): void {
   const groupOf = new Map<RawPath, readonly RawPath[]>();
   for (const members of input.groups.values()) for (const member of members) groupOf.set(member, members);
   for (const { path } of placements) {
     for (const member of groupOf.get(path) ?? []) {
       if (member === path || links.has(member) || input.kept(member)) continue;
       const wanted = findEntry(input.objects, input.target, member);
-      if (wanted?.type === entryType.hardLink && wanted.tail === path) links.set(member, path);
+      if (wanted?.type !== entryType.hardLink || wanted.tail !== path) continue;
+      if (input.selection?.isSelected(member) !== false) links.set(member, path);
+      else problem(path, `was one file with ${display(member)}, which was not named; now it is a file of its own`);
     }
   }
 }

@@ -4,6 +4,7 @@ import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
 import { fault } from "../../faults.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
+import type { ContentSource } from "./clone.ts";
 import { contentObjects, writeContent } from "./content.ts";
 import { type Entry, entryType, fidelityBit, sameXattrs } from "./entry.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
@@ -16,6 +17,7 @@ export interface ApplyOptions {
   /** Name of the staging folder in the root. */
   readonly stage: RawPath;
   readonly breathe: () => Promise<void> | undefined;
+  readonly source?: ContentSource | undefined;
 }
 
 /** Refusals that concern one path: they are reported, the rest goes on. */
@@ -110,14 +112,15 @@ function checkObjects(plan: Plan, objects: ObjectReader): void {
   }
 }
 
-async function stageAll(plan: Plan, { posix, objects, stage, breathe }: ApplyOptions, refused: Refused): Promise<void> {
+async function stageAll(plan: Plan, options: ApplyOptions, refused: Refused): Promise<void> {
+  const { posix, objects, stage, breathe, source } = options;
   for (const [index, { path, entry }] of plan.placements.entries()) {
     const at = join(stage, `${index}`);
     if (entry.type === entryType.symlink) posix.makeSymlink(entry.tail, at);
     else if (entry.type === entryType.file) {
       const fd = posix.create(at);
       try {
-        await writeContent(fd, entry, objects, breathe);
+        if (source?.share(path, fd) !== true) await writeContent(fd, entry, objects, breathe);
       } finally {
         closeSync(fd);
       }

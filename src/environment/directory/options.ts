@@ -1,0 +1,21 @@
+// What a directory environment is opened with.
+import type { Objects } from "../../store/objects.ts";
+import type { ContentSource } from "./clone.ts";
+
+export interface DirectoryOptions {
+  /** Absolute path of the workspace. */
+  readonly root: string;
+  readonly objects: Objects;
+  /** The environment's id; names the staging folder. */
+  readonly id: string;
+  /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
+  readonly exclude: readonly string[];
+  /** Where the stat cache lies between processes. */
+  readonly cacheFile: string;
+  /** Counts restores, also those of earlier processes. */
+  readonly raiseGeneration: () => number;
+  /** Where forks lie for which the caller names no place. */
+  readonly forks?: string;
+  /** A directory that holds the same files, with which contents are shared where the file system can. */
+  readonly source?: ContentSource | undefined;
+}
