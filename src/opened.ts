@@ -4,12 +4,21 @@ import type { Thread } from "./session/thread.ts";
 import type { RewindResult, Serializer } from "./session/types.ts";
 import type { Finding } from "./session/verify.ts";
 
+export interface ThreadOptions {
+  readonly serializer?: Serializer;
+  /**
+   * For adapters: whether state channels besides the messages can be put back. While it says no, a rewind from outside to a checkpoint where one differs is
+   * refused before anything moves.
+   */
+  readonly restoresChannels?: () => boolean;
+}
+
 export interface Rewind extends AsyncDisposable {
   /** Real path of the workspace. */
   readonly workspace: string;
   readonly environment: Environment;
   /** The thread of that name; made with its first checkpoint. */
-  thread(name: string, options?: { readonly serializer?: Serializer }): Thread;
+  thread(name: string, options?: ThreadOptions): Thread;
   /** Names of the threads, the most recently active first. */
   threads(): string[];
   /**

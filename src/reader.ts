@@ -160,6 +160,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     gate: "captured",
     onCaptureFailure: "continue",
     budget: { rewinds: 0, perCheckpoint: 0 },
+    restoresChannels: new Map(),
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

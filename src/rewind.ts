@@ -137,6 +137,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
+      restoresChannels: new Map(),
       track(work) {
         const settled = work.then(
           () => {},
@@ -156,9 +157,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
     const adapterThreads = new Map<string, Thread>();
-    const thread: Rewind["thread"] = (name, { serializer } = {}) => {
+    const thread: Rewind["thread"] = (name, { serializer, restoresChannels } = {}) => {
       if (name === "")
         throw new RewindError("BAD_ARGUMENT", "A thread needs a name.", { hint: "Give any non-empty string." });
+      if (restoresChannels !== undefined) deps.restoresChannels.set(name, restoresChannels);
       const key = JSON.stringify([name, serializer?.name ?? null]);
       let found = (serializer === undefined ? adapterThreads.get(name) : undefined) ?? threads.get(key);
       if (found === undefined) {

@@ -26,10 +26,14 @@ async function stop(handle: string): Promise<void> {
   rmSync(join(base, handle), { recursive: true, force: true });
 }
 
-async function restore(handle: string, manifest: Manifest, keep: string[]): Promise<unknown> {
+type Options = { keep: string[]; paths?: string[]; dryRun?: boolean };
+
+async function restore(handle: string, manifest: Manifest, { keep, paths, dryRun }: Options): Promise<unknown> {
+  const options = { keep: new Set(keep), ...(paths && { paths: new Set(paths) }), ...(dryRun && { dryRun }) };
+  if (dryRun) return (machines.get(handle) as Rewind).environment.restore(manifest, options);
   const next = await start(handle);
   try {
-    const restored = await (machines.get(next) as Rewind).environment.restore(manifest, { keep: new Set(keep) });
+    const restored = await (machines.get(next) as Rewind).environment.restore(manifest, options);
     await stop(handle);
     return { ...restored, generation: made, moved: next };
   } catch (error) {

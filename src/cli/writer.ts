@@ -1,6 +1,7 @@
 // Commands that change something: handed to the process that holds the workspace, or done here under the lock.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRewindError, RewindError } from "../errors.ts";
+import type { Rewind } from "../opened.ts";
 import { openRewind } from "../rewind.ts";
 import type { ControlCommand } from "../session/control.ts";
 import { opaqueSerializer } from "../session/serializer.ts";
@@ -14,7 +15,7 @@ export interface Order<T> {
   readonly command: ControlCommand;
   readonly arguments: Readonly<Record<string, unknown>>;
   /** The same, on a thread that is held here. */
-  readonly here: (thread: Thread) => Promise<T>;
+  readonly here: (thread: Thread, rewind: Rewind) => Promise<T>;
   /** True when it may be the first thing that is recorded of the workspace. */
   readonly begins: boolean;
   /** What becomes of an order whose holder ended before it answered. Default: it is given again. */
@@ -107,7 +108,7 @@ async function doHere<T>(global: Global, order: Order<T>, lostAt: number | undef
   try {
     const thread = rewind.thread(global.thread ?? rewind.threads()[0] ?? newThread, { serializer: opaqueSerializer });
     if (lostAt !== undefined && order.afterLoss !== undefined) return await order.afterLoss(thread, lostAt);
-    return await order.here(thread);
+    return await order.here(thread, rewind);
   } finally {
     await rewind.close();
   }

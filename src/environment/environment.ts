@@ -144,8 +144,9 @@ export interface ProbeResult {
  * - `restore` MUST be idempotent: killed at any point and called again with the same manifest it ends in the same state. It MUST
  *   check that everything it needs is there before it touches anything, and reject with the environment unchanged if not.
  *   After it, `capture` gives the restored manifest again, but for `keep`, `notRestored` and what `paths` leaves out. A path of `paths` that
- *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched. It ends the commands that `exec` still runs: what they
- *   would write belongs to no state.
+ *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched.
+ * - `settle` ends the commands that `exec` still runs and resolves when nothing of them writes any more: what they write after a restore would
+ *   belong to no state.
  * - `fork` gives environments that are equal to the manifest and independent: a write in one is seen in no other and not in this one. If one cannot
  *   be made, none is left.
  * - A manifest stays restorable after `close` and in another process, unless `durable` was not reached before a power loss.
@@ -163,6 +164,8 @@ export interface Environment {
   diff(from: Manifest, to: Manifest): Promise<FileChanges>;
   /** N independent environments that start from the manifest. Rejects with NOT_AVAILABLE unless `capabilities.fork`. */
   fork?(manifest: Manifest, count: number, options?: ForkOptions): Promise<ForkedEnvironment[]>;
+  /** Where it is missing, commands must have ended before a restore. */
+  settle?(): Promise<void>;
   exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, data: string | Uint8Array): Promise<void>;

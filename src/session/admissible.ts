@@ -2,6 +2,7 @@
 import type { FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import { compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
 import { covers } from "./paths.ts";
 import { lineBetween } from "./perform.ts";
@@ -112,6 +113,29 @@ export function requireOwnTimeline(
 function touches({ changes }: CheckpointRow, paths: readonly string[] | null): boolean {
   if (paths === null || changes === null) return true;
   return changedPaths(JSON.parse(changes) as FileChanges).some((path) => covers(paths, path));
+}
+
+/**
+ * A conversation that an adapter takes over must be one that it can put back whole: found out before anything moves.
+ * @throws NOT_ATTACHED
+ */
+export function requireChannels(
+  { catalog, objects, restoresChannels }: SessionDeps,
+  thread: ThreadRow,
+  target: CheckpointRow,
+): void {
+  const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+  if (head === undefined || restoresChannels.get(thread.name)?.() !== false) return;
+  const { channels } = compareContexts(objects, head.context, target.context);
+  if (channels.length === 0) return;
+  throw new RewindError(
+    "NOT_ATTACHED",
+    `The state ${channels.map((name) => `"${name}"`).join(", ")} differs from ${checkpointId(target)}, and the agent that runs does not know how to put it back. Nothing was changed.`,
+    {
+      hint: 'Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`. Or rewind the files alone (scope "environment").',
+      details: { channels },
+    },
+  );
 }
 
 /** Nothing was done before it since its parent; our own tools do nothing to the task. */

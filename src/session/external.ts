@@ -34,7 +34,7 @@ export async function attribute(
       collect(await environment.diff(manifestOf(row), end), other);
     } else if (gap || row.tools === "unknown") {
       collect(await environment.diff(manifestOf(row), end), agent);
-    } else if (row.tools === "none") {
+    } else if (row.tools === "none" || row.tools === "waiting") {
       collect(await environment.diff(manifestOf(row), end), other);
     } else {
       const started: Manifest =

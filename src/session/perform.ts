@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
+import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/catalog.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
@@ -88,6 +89,8 @@ export async function performMove(deps: SessionDeps, move: Move): Promise<Rewind
   const { catalog, environment } = deps;
   const issued = catalog.epoch();
   const head = move.thread.head === null ? undefined : catalog.checkpoint(move.thread.head);
+  if (move.scope !== "context") await environment.settle?.();
+  reportProgress(move.kind, "reading the workspace");
   const captured = await captureLeft(deps);
   if (move.target.thread !== move.thread.id) catalog.raiseSeq(move.thread.id, move.target.seq + 1);
   const left = await keepLeft(deps, move, head, captured, issued);
@@ -216,6 +219,7 @@ export async function finish(
   const { catalog, environment } = deps;
   const target = catalog.checkpoint(payload.target) as CheckpointRow;
   const left = catalog.checkpoint(payload.left) as CheckpointRow;
+  reportProgress(payload.kind, "restoring the files");
   const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target);
   fault("rewind.restored");
 

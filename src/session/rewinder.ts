@@ -4,7 +4,13 @@ import type { Restored } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
-import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
+import {
+  requireBudget,
+  requireChannels,
+  requireCheckpoint,
+  requireOwnTimeline,
+  requireRestorable,
+} from "./admissible.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
@@ -43,6 +49,8 @@ export class Rewinder {
     if (by === "agent") requireBudget(this.#deps, thread, target);
     requireRestorable(this.#deps, target, scope);
     requireOwnTimeline(this.#deps, thread, target, scope, paths);
+    const delivered = this.#isDelivered(thread, request.delivery);
+    if (!delivered && scope !== "environment") requireChannels(this.#deps, thread, target);
     const { external = "restore" } = request;
     if (request.dryRun === true) return this.#plan(thread, target, { scope, paths, external, lesson });
     // Before anything is recorded: it refuses paths that neither state has.
@@ -60,7 +68,7 @@ export class Rewinder {
       key,
       lesson,
       undoes: null,
-      delivered: request.delivery === undefined ? !this.#tree.isDriven(thread) : request.delivery === "returned",
+      delivered,
       deliveredTexts: request.delivered ?? [],
       carried: request.carried ?? 0,
       storeCurrent: current === undefined ? null : () => this.#recorder.storeContext(thread, current),
@@ -81,8 +89,9 @@ export class Rewinder {
     const target = catalog.checkpoint(last.left_at) as CheckpointRow;
     requireRestorable(this.#deps, target, "both");
     requireOwnTimeline(this.#deps, thread, target, "both", null);
+    const delivered = this.#isDelivered(thread);
+    if (!delivered) requireChannels(this.#deps, thread, target);
     if (dryRun) return this.#plan(thread, target, { scope: "both", paths: null, external: "restore", lesson: null });
-    const delivered = !this.#tree.isDriven(thread);
     return this.result(
       await performMove(this.#deps, {
         ...alignment(thread, target),
@@ -101,7 +110,8 @@ export class Rewinder {
     const target = catalog.checkpoint(catalog.headOf(branch.thread)) as CheckpointRow;
     requireRestorable(this.#deps, target, "both");
     requireOwnTimeline(this.#deps, thread, target, "both", null);
-    const delivered = !this.#tree.isDriven(thread);
+    const delivered = this.#isDelivered(thread);
+    if (!delivered) requireChannels(this.#deps, thread, target);
     return this.result(
       await performMove(this.#deps, {
         ...alignment(thread, target),
@@ -111,6 +121,10 @@ export class Rewinder {
         delivered,
       }),
     );
+  }
+
+  #isDelivered(thread: ThreadRow, delivery?: RewindRequest["delivery"]): boolean {
+    return delivery === undefined ? !this.#tree.isDriven(thread) : delivery === "returned";
   }
 
   /** Brings the environment and the head to where the framework stands. Runs alone. */

@@ -18,8 +18,8 @@ export interface ManifestRow {
   readonly processes: string | null;
 }
 
-/** `none`: no tool ran behind it; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
-export type ToolsMark = "none" | "ran" | "unknown";
+/** `none`: no tool ran behind it; `waiting`: none has begun yet; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
+export type ToolsMark = "none" | "waiting" | "ran" | "unknown";
 
 export interface CheckpointRow {
   readonly id: number;

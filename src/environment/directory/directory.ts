@@ -106,7 +106,6 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   async function restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
     const { keep, paths, dryRun = false, signal } = options;
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!dryRun) await commands.end();
     if (!exists(root) && !dryRun) mkdirSync(root, { recursive: true });
     const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
     const folders = new Set<RawPath>();
@@ -165,6 +164,8 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         compareTrees(objects, readSnapshot(objects, filesOf(from)).root, readSnapshot(objects, filesOf(to)).root),
       );
     },
+
+    settle: commands.end,
 
     async exec(command, execOptions = {}) {
       const folder = callerPath(execOptions.cwd ?? "");
