@@ -49,9 +49,13 @@ export async function alignThread(
   let known: CheckpointRow | undefined;
   let toolsSince = false;
   let behind = 0;
+  let justReturned = false;
   for (const boundary of boundaries) {
-    known = catalog.checkpointByAnchor(thread.id, boundary.anchor) ?? returnedTo(deps, thread, boundary);
+    known = catalog.checkpointByAnchor(thread.id, boundary.anchor);
     if (known !== undefined) break;
+    known = returnedTo(deps, thread, boundary);
+    justReturned = known !== undefined;
+    if (justReturned) break;
     toolsSince ||= boundary.tool;
     behind++;
   }
@@ -72,7 +76,9 @@ export async function alignThread(
 
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
-    const wentBack = at === "model" && behind === 0 && known.id === thread.head && known.tools === "ran";
+    // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
+    const wentBack =
+      at === "model" && behind === 0 && !justReturned && known.id === thread.head && known.tools === "ran";
     if (!wentBack || !(await actions.changedSince(known))) {
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
