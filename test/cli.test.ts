@@ -218,7 +218,7 @@ describe("the commands", () => {
     const inBranch = (...args: string[]): Promise<Ran> => run(["--workspace", join(into, "1"), ...args]);
     expect((await inBranch("checkpoint")).stdout).toContain("c2 of thread cli, nothing changed since c0");
     expect((await inBranch("list")).stdout).toMatch(/ c0 .*\n\* c2 /);
-    expect(await done("list", "--all")).toMatch(/b1\/c2 .* b1 /);
+    expect(await done("list", "--all")).toMatch(/b1\/c2 .* b1\n/);
     expect((await json("list")).map((row: { id: string }) => row.id)).toEqual(["c0", "c1"]);
     await refused(["fork", "c0", "--into", join(base, "one")], 1, "FOLDER_NOT_EMPTY");
     await refused(["fork", "c0", "--into", join(workspace, "in")], 1, "BRANCH_INSIDE_WORKSPACE");
