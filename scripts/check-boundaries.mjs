@@ -3,12 +3,25 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const shared = ["src/errors.ts", "src/faults.ts", "src/breathe.ts", "src/progress.ts"];
+const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts", "src/progress.ts"];
+
+/** Rooms whose changes of files must all be seen by write-faults.ts, and the files that see to it. */
+const watched = ["src/store/", "src/environment/directory/"];
+const watchers = [
+  "src/store/io.ts",
+  "src/environment/directory/posix-native.ts",
+  "src/environment/directory/posix-portable.ts",
+];
+const changes =
+  /\b(?:append|chmod|chown|copyFile|cp|fchmod|fchown|fdatasync|fsync|ftruncate|futimes|lchown|link|lutimes|mkdir|mkdtemp|rename|rm|rmdir|symlink|truncate|unlink|utimes|write|writeFile|writev|appendFile|createWriteStream)(?:Sync)?\b/;
+const fileSystem = /(?:^|\n)\s*import\s([^"';]*?)\sfrom\s*"(?:node:)?fs(?:\/promises)?"/g;
+const writingOpen = /\bopen(?:Sync)?\([^;]*(?:"(?:[wa]x?\+?|r\+)"|O_WRONLY|O_RDWR|O_CREAT)/;
 
 /** Room (longest prefix wins) -> what its files may import besides the room itself and the shared leaves. "agentrewind" is the public name. */
 export const rules = {
   "src/errors.ts": [],
   "src/faults.ts": [],
+  "src/write-faults.ts": [],
   "src/breathe.ts": [],
   "src/progress.ts": [],
   "src/native.ts": [],
@@ -60,6 +73,14 @@ export function violations(files) {
       const allowed = rules[room].some((one) => target === one || (one.endsWith("/") && target.startsWith(one)));
       const leaf = shared.includes(target) && room.startsWith("src/");
       if (!inRoom && !allowed && !leaf) found.push(`${file} must not import ${specifier}`);
+    }
+    if (watched.some((one) => file.startsWith(one)) && !watchers.includes(file)) {
+      for (const [, names] of text.matchAll(fileSystem)) {
+        const change = names.includes("*") ? ["* as fs"] : changes.exec(names);
+        if (change !== null) found.push(`${file} must change files through src/store/io.ts, not by ${change[0]}`);
+      }
+      if (text.includes('"node:fs"') && writingOpen.test(text))
+        found.push(`${file} must open files for writing through src/store/io.ts`);
     }
     graph.set(file, targets);
   }

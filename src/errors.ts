@@ -36,6 +36,7 @@ export const errorCodes = [
   "UNKNOWN_CHECKPOINT",
   "WORKSPACE_GONE",
   "WORKSPACE_TOO_BROAD",
+  "WRITE_FAILED",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];
@@ -89,12 +90,26 @@ export function systemCode(error: unknown): string | undefined {
   return typeof code === "string" && /^E[A-Z0-9]+$/.test(code) ? code : undefined;
 }
 
-/** Turns ENOSPC and EDQUOT, also SQLite's form of them, into DISK_FULL; other errors come back as they are. */
-export function asDiskFull(error: unknown, where: string): unknown {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (typeof code !== "string" || !(diskFull.has(code) || code === "SQLITE_FULL")) return error;
-  return new RewindError("DISK_FULL", `No space left on the device while writing ${where}.`, {
-    hint: "Free some space and try again; what was stored before is intact.",
+/** What a disk that fails or may not be written says of a change; of SQLite's codes the beginning. */
+const refused = ["EIO", "EROFS", "SQLITE_IOERR", "SQLITE_READONLY"];
+const reading = /^(?:read|scan|get|l?stat)/;
+
+/**
+ * Turns what a full disk says (ENOSPC, EDQUOT, SQLite's form of them) into DISK_FULL, and what a broken or read-only one says of a write into WRITE_FAILED;
+ * other errors come back as they are.
+ */
+export function asWriteFailure(error: unknown, where: string): unknown {
+  const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown };
+  if (typeof code !== "string") return error;
+  if (diskFull.has(code) || code === "SQLITE_FULL") {
+    return new RewindError("DISK_FULL", `No space left on the device while writing ${where}.`, {
+      hint: "Free some space and try again; what was stored before is intact.",
+      cause: error,
+    });
+  }
+  if (!refused.some((one) => code.startsWith(one)) || reading.test(String(syscall))) return error;
+  return new RewindError("WRITE_FAILED", `The disk refused a write to ${where} (${code}).`, {
+    hint: "Look at the disk and how it is mounted, then try again; what was stored before is as it was.",
     cause: error,
   });
 }

@@ -56,6 +56,57 @@ export interface Native {
    * Where the file system does not know holes, all is data. Moves the descriptor's position.
    */
   nextData(fd: number, offset: number): [start: number, end: number] | null;
+
+  readonly Scanner: new () => NativeScannerHandle;
+}
+
+/** The room in a pack for some objects; see Batch.reserve of src/store/batch.ts. */
+export interface NativeRoom {
+  readonly fd: number;
+  readonly offsets: Float64Array;
+}
+
+export interface NativeScan {
+  readonly snapshot: Buffer;
+  readonly problems: readonly { readonly path: Buffer; readonly reason: string }[];
+  readonly entries: number;
+  readonly bytes: number;
+  /** Entries whose content was read. */
+  readonly read: number;
+}
+
+/** The tree of one directory, kept outside of JavaScript's heap, and scans of it on threads of their own. */
+export interface NativeScannerHandle {
+  /**
+   * Reads what changed since the kept scan and stores it through `reserve`, which is called on the main thread. `excluded` is asked for names that the kept scan does not
+   * have, if `asksExcluded` is 1. A call back that fails returns undefined. The descriptor must stay open until the promise settles; it rejects with an error
+   * that has `where`: "workspace", "store" or "aborted".
+   */
+  scan(
+    root: number,
+    stage: Uint8Array,
+    fidelity: number,
+    asksExcluded: 0 | 1,
+    reserve: (names: Buffer, lengths: Uint32Array) => NativeRoom | undefined,
+    excluded: (folder: Buffer, names: Buffer[]) => boolean[] | undefined,
+  ): Promise<NativeScan>;
+  abort(): void;
+  /** The next scan compares with the last one. */
+  keep(): void;
+  forget(): void;
+  /** Of the kept scan; null when it has no such path. */
+  lookup(path: Uint8Array): {
+    readonly type: number;
+    readonly ino: bigint;
+    readonly size: number;
+    readonly mtimeNs: bigint;
+    readonly ctimeNs: bigint;
+  } | null;
+  /** Of the last scan: paths of inodes with several names in the workspace, the first of the walk in front. */
+  groups(): Buffer[][];
+  /** The kept scan as bytes, for `load` of the same build; null when there is none. */
+  save(): Promise<Buffer | null>;
+  load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
 }
 
 /** Flags of Native.rename. */
@@ -169,6 +220,7 @@ const calls: Record<keyof Native, true> = {
   removeXattr: true,
   syncFileSystem: true,
   nextData: true,
+  Scanner: true,
 };
 
 /** The package's folder, above src/ as well as above dist/src/. */

@@ -143,7 +143,8 @@ function openFiles(objects: Objects, layout: Layout, root: string, id: string, k
     objects,
     id,
     exclude: [],
-    cacheFile: join(layout.cache, `${id}.json`),
+    cacheFile: join(layout.cache, `${id}.tree`),
+    isHeld: () => false,
     raiseGeneration: () => 0,
   });
   if (kind === "directory") return directory;

@@ -122,7 +122,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
             objects,
             id,
             exclude: chosen.exclude,
-            cacheFile: join(store.layout.cache, `${id}.json`),
+            cacheFile: join(store.layout.cache, `${id}.tree`),
+            isHeld: catalog.isHeld,
             raiseGeneration: catalog.raiseGeneration,
             forks: join(`${store.layout.root}-branches`, id),
           });
@@ -132,7 +133,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       catalog,
       objects,
       environment,
-      coordinator: makeCoordinator(),
+      // A rewind that failed and could not be put back (a full disk) is finished before anything else happens here.
+      coordinator: makeCoordinator(async () => {
+        if (open && catalog.openIntents().length > 0) await recover(deps);
+      }),
       syncLog: store.syncLog,
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
@@ -190,6 +194,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
       await environment.close();
+      await objects.settled();
       lock.release();
       store.close();
     };

@@ -33,3 +33,14 @@ test("a circle of imports is named", () => {
 test("a file outside of every room is named", () => {
   expect(violations({ "src/loose.ts": "" })).toHaveLength(1);
 });
+
+test("a file of the store that changes files by itself is named", () => {
+  const of = (text: string): string[] => violations({ "src/store/a.ts": text });
+  expect(of('import { readFileSync, writeSync } from "node:fs";')).toEqual([
+    "src/store/a.ts must change files through src/store/io.ts, not by writeSync",
+  ]);
+  expect(of('import {\n  closeSync,\n  fsync,\n} from "fs";')).toHaveLength(1);
+  expect(of('import * as fs from "node:fs";')).toHaveLength(1);
+  expect(of('import { openSync } from "node:fs";\nopenSync(path, "r+");')).toHaveLength(1);
+  expect(of('import { openSync, readlinkSync } from "node:fs";\nopenSync(path, "r");')).toEqual([]);
+});

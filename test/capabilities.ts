@@ -1,20 +1,67 @@
 // What this machine can do. A test that needs something says so; what AGENTREWIND_REQUIRE names may not be missing.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { loadNative } from "../src/native.ts";
+import { python, pythonPath } from "./helpers/python.ts";
 
 const required = new Set((process.env.AGENTREWIND_REQUIRE ?? "").split(",").filter((name) => name !== ""));
 
+const isRoot = process.getuid?.() === 0;
+
 const present = {
-  native: loadNative().native !== null,
-  root: process.getuid?.() === 0,
+  native: () => loadNative().native !== null,
+  root: () => isRoot,
   /** May mount a tmpfs. */
-  tmpfs: process.getuid?.() === 0 && process.platform === "linux",
+  tmpfs: () => isRoot && process.platform === "linux",
+  fuse: () => isRoot && existsSync("/dev/fuse"),
+  loop: () => isRoot && existsSync("/dev/loop-control"),
+  /** A C compiler. */
+  compiler: () => spawnSync("cc", ["--version"]).status === 0,
+  python: () => pythonPath() !== null,
+  /** Temporary files can be made immutable. */
+  immutable: () => isRoot && pythonPath() !== null && tryInFolder((folder) => setAndClear(folder)),
+  /** Temporary files take trusted attributes, ACLs and file capabilities. */
+  attributes: () =>
+    isRoot &&
+    pythonPath() !== null &&
+    tryInFolder((folder) => {
+      python("inode.py", "setxattr", folder, "trusted.try", "00");
+      python("inode.py", "setxattr", folder, "user.try", "00");
+    }),
 };
+
+function setAndClear(folder: string): void {
+  python("inode.py", "flags", folder, "+i");
+  python("inode.py", "flags", folder, "-i");
+}
+
+function tryInFolder(attempt: (folder: string) => void): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "agentrewind-try-"));
+  try {
+    attempt(folder);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 export type Capability = keyof typeof present;
 
+const known = new Map<Capability, boolean>();
+
+function has(name: Capability): boolean {
+  const found = known.get(name) ?? present[name]();
+  known.set(name, found);
+  return found;
+}
+
 /** True where the test must be skipped. Fails where the machine is known to have the capability. */
 export function lacking(...needed: Capability[]): boolean {
-  const missing = needed.filter((name) => !present[name]);
+  const missing = needed.filter((name) => !has(name));
   const forbidden = missing.filter((name) => required.has(name));
   if (forbidden.length > 0)
     throw new Error(`AGENTREWIND_REQUIRE names ${forbidden.join(", ")}, which this machine does not offer`);

@@ -17,7 +17,7 @@ interface Made {
   readonly inner: Environment;
 }
 
-type Breaker = (inner: Environment, place: Place) => Partial<Environment>;
+type Breaker = (inner: Environment, place: Place) => Partial<Environment> | Promise<Partial<Environment>>;
 
 /** The real directory environment, with some calls exchanged for broken ones. */
 function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
@@ -31,7 +31,8 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
       objects,
       id: "e1",
       exclude: [],
-      cacheFile: join(place.store, "cache", "e1.json"),
+      cacheFile: join(place.store, "cache", "e1.tree"),
+      isHeld: (snapshot) => objects.has(Buffer.from(snapshot, "hex")),
       raiseGeneration: () => ++generation,
       forks: join(place.base, "forks"),
     });
@@ -41,7 +42,7 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
         await inner.close();
         store.close();
       },
-      ...breaker(inner, place),
+      ...(await breaker(inner, place)),
     };
     made.set(environment, { place, store, inner });
     return environment;
@@ -193,11 +194,13 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
   {
     what: "a failed capture is an empty state",
     fails: "a capture that is given up rejects; it is never an empty state",
-    breaker: (inner) => {
-      const empty = inner.capture().captured;
+    breaker: async (inner) => {
+      const empty = await inner.capture().captured;
       return {
         capture: (options) =>
-          options?.signal?.aborted ? { captured: empty, durable: empty.then(() => {}) } : inner.capture(options),
+          options?.signal?.aborted
+            ? { captured: Promise.resolve(empty), durable: Promise.resolve() }
+            : inner.capture(options),
       };
     },
   },
@@ -441,9 +444,9 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
 /** All of them on one environment; each acts only on what its own test makes. */
 const together =
   (breakers: readonly Breaker[]): Breaker =>
-  (inner, place) => {
+  async (inner, place) => {
     const environment = { ...inner };
-    for (const breaker of breakers) Object.assign(environment, breaker({ ...environment }, place));
+    for (const breaker of breakers) Object.assign(environment, await breaker({ ...environment }, place));
     return environment;
   };
 

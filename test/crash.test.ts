@@ -1,4 +1,4 @@
-// SIGKILL at every step of checkpoint, rewind, undo and recovery; at random moments; a full disk; two writers at once.
+// SIGKILL at every step of checkpoint, rewind, undo and recovery; a full disk; two writers at once.
 
 import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
@@ -11,8 +11,6 @@ import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { runSteps, type Step, startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
-
-const kills = Number(process.env.AGENTREWIND_KILLS ?? 40);
 
 let built: Built;
 beforeAll(() => {
@@ -190,62 +188,6 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
     const own = (Object.keys(faultPoints) as FaultPoint[]).filter((point) => !/^(fork|branch)\./.test(point));
     const never = own.filter((point) => !hit.has(point));
     expect(never).toEqual([]);
-  });
-});
-
-describe("killed at random moments", () => {
-  test(`${kills} times in one store`, { timeout: kills * 10_000 + 60_000 }, async () => {
-    const place = makePlace();
-    const trees = new Map<string, string[]>();
-    const setup = await useRewind(place);
-    for (const state of states) {
-      sh(place.workspace, state);
-      const { environment } = await setup.thread("t").checkpoint({ context: context(state) });
-      trees.set(environment.files as string, digest(place));
-    }
-    await endSession(setup);
-    let seed = 20_240_607;
-    const random = (limit: number): number => {
-      seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff;
-      return (seed >>> 8) % limit;
-    };
-    let highest = 2;
-    let killed = 0;
-    for (let round = 0; round < kills; round++) {
-      const steps: Step[] = [{ op: "open" }];
-      for (let i = 0; i < 60; i++) {
-        const choices: Step[] = [
-          { op: "rewind", to: `c${random(3)}` },
-          { op: "turn", context: context(`turn ${round} ${i}`) },
-          { op: "undo" },
-        ];
-        steps.push(choices[random(3)] as Step);
-      }
-      const child = startSteps(built, place, steps);
-      const ended = new Promise<NodeJS.Signals | null>((resolve) =>
-        child.once("exit", (_code, signal) => resolve(signal)),
-      );
-      // Half of them from the first sign of life on, half from the start, so that opening and recovery are hit as well.
-      if (round % 2 === 0) await new Promise((resolve) => child.stdout?.once("data", resolve));
-      await new Promise((resolve) => setTimeout(resolve, round % 2 === 0 ? random(250) : 100 + random(400)));
-      child.kill("SIGKILL");
-      if ((await ended) === "SIGKILL") killed++;
-
-      const rewind = await useRewind(place);
-      const thread = rewind.thread("t");
-      const all = thread.checkpoints({ all: true });
-      const head = all.find((one) => one.head);
-      expect(head, `round ${round}`).toBeDefined();
-      expect(digest(place), `round ${round}: the tree is the head's`).toEqual(
-        trees.get(head?.environment.files as string),
-      );
-      expect(new Set(all.map((one) => one.id)).size).toBe(all.length);
-      const number = Math.max(...all.map((one) => Number(one.id.slice(1))));
-      expect(number).toBeGreaterThanOrEqual(highest);
-      highest = number;
-      await endSession(rewind);
-    }
-    expect(killed).toBeGreaterThan(kills / 2);
   });
 });
 

@@ -34,6 +34,13 @@ int Arguments::descriptor(const char* name) {
   return static_cast<int>(integer(name, 0, std::numeric_limits<int32_t>::max()));
 }
 
+Napi::Function Arguments::function(const char* name) {
+  const Napi::Value value = next();
+  if (!ok_ || value.IsFunction()) return value.As<Napi::Function>();
+  fail(name, "a function");
+  return Napi::Function();
+}
+
 mode_t Arguments::mode(const char* name) { return static_cast<mode_t>(integer(name, 0, 07777)); }
 
 uint32_t Arguments::unsigned32(const char* name) {

@@ -20,6 +20,7 @@ class Arguments {
   uint32_t unsigned32(const char* name);
   /** A copy, so that nobody can change the bytes between a check and their use. */
   std::string bytes(const char* name);
+  Napi::Function function(const char* name);
   int64_t nanoseconds(const char* name);
   /** null: no value. */
   std::optional<int64_t> optionalNanoseconds(const char* name);

@@ -9,7 +9,9 @@
 
 namespace agentrewind {
 
-/** Throws an Error with code, errno and syscall; `subject` is what the call was about, as the message shows it. */
+/** An Error with code, errno and syscall; `subject` is what the call was about, as the message shows it. */
+Napi::Error makeError(Napi::Env env, const Errno& error, const std::string& subject);
+
 Napi::Value throwError(Napi::Env env, const Errno& error, const std::string& subject);
 
 /** How messages show paths. */

@@ -41,28 +41,21 @@ Result<std::string> readAll(const char* syscall, Read read) {
 
 bool isTerminatable(std::string_view name) { return name.find('\0') == std::string_view::npos; }
 
-}  // namespace
-
-Result<Xattrs> getXattrs(int root, std::string_view path) {
-  Result<Location> location = locate(root, path);
-  if (!location) return location.error();
-  const std::string file = procPath(location.value());
-
-  Result<std::string> list = readAll(
-      "llistxattr", [&](char* buffer, size_t size) { return llistxattr(file.c_str(), buffer, size); });
-  if (!list) {
-    if (list.error().code == ENOTSUP) return Xattrs{};
-    return list.error();
+/** `list(buffer, size)` and `get(name, buffer, size)` are one family of the calls. */
+template <typename List, typename Get>
+Result<Xattrs> collect(const char* listName, List list, const char* getName, Get get) {
+  Result<std::string> names = readAll(listName, list);
+  if (!names) {
+    if (names.error().code == ENOTSUP) return Xattrs{};
+    return names.error();
   }
-
   Xattrs xattrs;
-  std::string_view rest(list.value());
+  std::string_view rest(names.value());
   while (!rest.empty()) {
     std::string name(rest.substr(0, rest.find('\0')));
     rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-    Result<std::string> value = readAll("lgetxattr", [&](char* buffer, size_t size) {
-      return lgetxattr(file.c_str(), name.c_str(), buffer, size);
-    });
+    Result<std::string> value =
+        readAll(getName, [&](char* buffer, size_t size) { return get(name.c_str(), buffer, size); });
     if (!value) {
       if (value.error().code == ENODATA) continue;  // removed since it was listed
       return value.error();
@@ -71,6 +64,24 @@ Result<Xattrs> getXattrs(int root, std::string_view path) {
   }
   std::sort(xattrs.begin(), xattrs.end());
   return xattrs;
+}
+
+}  // namespace
+
+Result<Xattrs> getXattrs(int root, std::string_view path) {
+  Result<Location> location = locate(root, path);
+  if (!location) return location.error();
+  const std::string file = procPath(location.value());
+  return collect(
+      "llistxattr", [&](char* buffer, size_t size) { return llistxattr(file.c_str(), buffer, size); },
+      "lgetxattr",
+      [&](const char* name, char* buffer, size_t size) { return lgetxattr(file.c_str(), name, buffer, size); });
+}
+
+Result<Xattrs> getXattrs(int fd) {
+  return collect(
+      "flistxattr", [&](char* buffer, size_t size) { return flistxattr(fd, buffer, size); }, "fgetxattr",
+      [&](const char* name, char* buffer, size_t size) { return fgetxattr(fd, name, buffer, size); });
 }
 
 Status setXattr(int root, std::string_view path, std::string_view name, std::string_view value) {

@@ -36,7 +36,8 @@ interface Frame {
   readonly outer: Frame | undefined;
 }
 
-export function makeCoordinator(): Coordinator {
+/** @param settle runs before each exclusive work: finishes what an earlier one had to leave half done */
+export function makeCoordinator(settle: () => Promise<void> = async () => {}): Coordinator {
   let tail: Promise<unknown> = Promise.resolve();
   let running = 0;
   let tools = 0;
@@ -46,7 +47,7 @@ export function makeCoordinator(): Coordinator {
   const frames = new AsyncLocalStorage<Frame>();
 
   const exclusive = <T>(work: () => Promise<T>): Promise<T> => {
-    const result = tail.then(work, work);
+    const result = tail.then(settle).then(work);
     tail = result.catch(() => {});
     return result;
   };

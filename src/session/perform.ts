@@ -127,9 +127,9 @@ export async function performMove(deps: SessionDeps, move: Move): Promise<Rewind
     conflicts: attribution.conflicts,
   };
   const intent = catalog.openIntent(move.thread.id, move.kind, payload);
-  await deps.syncLog();
-  fault("rewind.intent");
   try {
+    await deps.syncLog();
+    fault("rewind.intent");
     return await finish(deps, intent, move.thread, payload, issued, { start, bytes: captured?.bytes ?? 0 });
   } catch (error) {
     await putBack(deps, intent, payload, left, error);
@@ -280,7 +280,8 @@ export async function finish(
     issued,
   );
   fault("rewind.committed");
-  await deps.syncLog();
+  // It happened, whatever the disk says now. Its intent is on disk: after a power loss that takes this commit along the next open does it again.
+  await deps.syncLog().catch(() => {});
   return row;
 }
 

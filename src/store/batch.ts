@@ -1,6 +1,6 @@
 // Objects on their way in: looked up, given room in the pack, written, and made visible at the end (F-5, F-6).
 import { makeBreather } from "../breathe.ts";
-import { asDiskFull } from "../errors.ts";
+import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql, Statement } from "./database.ts";
 import { bootId, type Hash, hashOf, type PackWriter } from "./packs.ts";
@@ -38,9 +38,15 @@ interface Rows {
   readonly lengths: ArrayLike<number>;
 }
 
+/** Packs that batches write to, each to one of its own. */
+export interface PackPool {
+  take(): PackWriter;
+  giveBack(pack: PackWriter): void;
+}
+
 export function openBatch(
   sql: Sql,
-  open: () => PackWriter,
+  packs: PackPool,
   known: (hash: Hash, key: string) => boolean,
   insert: Statement,
 ): Batch {
@@ -51,10 +57,9 @@ export function openBatch(
   let bufferedBytes = 0;
   let written = 0;
   let writer: PackWriter | undefined;
-  const user = {};
 
   function use(): PackWriter {
-    writer ??= open();
+    writer ??= packs.take();
     return writer;
   }
 
@@ -68,7 +73,6 @@ export function openBatch(
   function flush(): void {
     if (buffered.length === 0) return;
     let offset = use().append(
-      user,
       buffered.map((one) => one.bytes),
       bufferedBytes,
     );
@@ -89,13 +93,16 @@ export function openBatch(
     buffered = [];
     bufferedBytes = 0;
     written = 0;
-    writer?.leave(user);
+    const pack = writer;
     writer = undefined;
+    if (pack === undefined) return;
+    pack.leave();
+    packs.giveBack(pack);
   }
 
   function failed(error: unknown): unknown {
     leave();
-    return asDiskFull(error, "the store");
+    return asWriteFailure(error, "the store");
   }
 
   /** The rows from `from` on, as many as one transaction takes. Returns where the next begins. */
@@ -141,10 +148,11 @@ export function openBatch(
         if (fresh) size += lengths[i] as number;
       }
       const pack = use();
-      const start = pack.reserve(user, size);
+      const start = pack.reserve(size);
       for (let i = 0; i < offsets.length; i++)
         if ((offsets[i] as number) >= 0) offsets[i] = start + (offsets[i] as number);
-      if (size > 0) rows.push({ names, offsets, lengths });
+      // An empty object takes no room and has a row all the same.
+      if (offsets.some((offset) => offset >= 0)) rows.push({ names, offsets, lengths });
       written += size;
       return { fd: pack.fd, offsets };
     },

@@ -1,6 +1,6 @@
 // Branches of the catalog: environments that were forked from a checkpoint of another one, each with a thread of its own (F-27 to F-30).
 import { randomBytes } from "node:crypto";
-import { asDiskFull } from "../errors.ts";
+import { asWriteFailure } from "../errors.ts";
 import type { Sql } from "./database.ts";
 import { identityOf } from "./workspaces.ts";
 
@@ -53,7 +53,7 @@ export function openBranches(sql: Sql) {
     try {
       return sql.transaction(work).immediate();
     } catch (error) {
-      throw asDiskFull(error, "the store's catalog");
+      throw asWriteFailure(error, "the store's catalog");
     }
   };
   const row = (id: number): BranchRow => sql.prepare(`${select} WHERE b.id = ?`).get(id) as BranchRow;

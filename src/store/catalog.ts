@@ -1,5 +1,5 @@
 // The catalog's rows of one environment: threads, checkpoints, rewinds, lessons, intents. Every multi-row change is one transaction.
-import { asDiskFull, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import type { Sql, Statement } from "./database.ts";
 
 export interface ThreadRow {
@@ -169,7 +169,7 @@ export function openCatalog(sql: Sql, environment: string) {
     try {
       return sql.transaction(work).immediate();
     } catch (error) {
-      throw asDiskFull(error, "the store's catalog");
+      throw asWriteFailure(error, "the store's catalog");
     }
   };
 
@@ -362,6 +362,12 @@ export function openCatalog(sql: Sql, environment: string) {
       ),
     checkpoints: (thread: number): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE c.thread = ? ORDER BY c.seq`, thread),
+    /** Some restorable checkpoint holds this file snapshot. */
+    isHeld: (files: string): boolean =>
+      get(
+        "SELECT 1 FROM manifest m JOIN checkpoint c ON c.manifest = m.id WHERE m.files = ? AND c.state <> 'not-restorable' LIMIT 1",
+        files,
+      ) !== undefined,
     allCheckpoints: (): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE t.environment = ? ORDER BY c.id`, environment),
     /** From `from` back to the first, newest first, along `parent` or along the environment's `timeline`. */

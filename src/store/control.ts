@@ -1,9 +1,10 @@
 // The control socket: other processes hand their requests to the holder of an environment's lock. One JSON object a line, both ways.
-import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type ErrorCode, isRewindError, RewindError } from "../errors.ts";
+import { remove, setMode } from "./io.ts";
 
 export interface ControlRequest {
   readonly command: string;
@@ -38,7 +39,7 @@ export async function serveControl(
   environment: string,
   handle: ControlHandler,
 ): Promise<ControlServer> {
-  rmSync(join(folder, `${environment}.sock`), { force: true });
+  remove(join(folder, `${environment}.sock`));
   const sockets = new Set<Socket>();
   const underWay = new Set<Promise<unknown>>();
   let closing = false;
@@ -77,7 +78,7 @@ export async function serveControl(
     server.once("error", reject);
     server.listen(at.path, resolve);
   });
-  chmodSync(join(folder, `${environment}.sock`), 0o600);
+  setMode(join(folder, `${environment}.sock`), 0o600);
   server.unref();
   return {
     async close() {
@@ -88,7 +89,7 @@ export async function serveControl(
       for (const socket of sockets) socket.destroySoon();
       await closed;
       at.release();
-      rmSync(join(folder, `${environment}.sock`), { force: true });
+      remove(join(folder, `${environment}.sock`));
     },
   };
 }

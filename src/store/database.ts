@@ -1,7 +1,8 @@
 // Opens the catalog: refuses a newer format, migrates an older one, sets the durability that docs/format.md relies on.
-import { chmodSync, existsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import Database from "better-sqlite3";
-import { asDiskFull, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
+import { setMode } from "./io.ts";
 import { applicationId, formatVersion, migrations } from "./schema.ts";
 
 export type Sql = Database.Database;
@@ -16,17 +17,17 @@ export function openDatabase(path: string): Sql {
   try {
     sql = new Database(path, { timeout: patienceMs });
   } catch (error) {
-    throw asDiskFull(error, path);
+    throw asWriteFailure(error, path);
   }
   try {
     useLog(sql);
     sql.pragma("synchronous = NORMAL");
     sql.pragma("foreign_keys = ON");
     migrate(sql, path);
-    for (const suffix of ["", "-wal", "-shm"]) if (existsSync(path + suffix)) chmodSync(path + suffix, 0o600);
+    for (const suffix of ["", "-wal", "-shm"]) if (existsSync(path + suffix)) setMode(path + suffix, 0o600);
   } catch (error) {
     sql.close();
-    throw asDamaged(asDiskFull(error, path), path);
+    throw asDamaged(asWriteFailure(error, path), path);
   }
   return sql;
 }

@@ -1,7 +1,7 @@
 // Where a store keeps what (docs/format.md, Layout), and its permissions.
-import { chmodSync, mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { makeFolder, setMode } from "./io.ts";
 
 export interface Layout {
   readonly root: string;
@@ -30,7 +30,7 @@ export function layoutOf(path: string): Layout {
 /** Makes the folders, readable by the owner only (F-2). */
 export function prepareLayout(layout: Layout): void {
   for (const folder of [layout.root, layout.packs, layout.locks, layout.cache]) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    chmodSync(folder, 0o700);
+    makeFolder(folder, 0o700);
+    setMode(folder, 0o700);
   }
 }

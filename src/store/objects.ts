@@ -1,20 +1,20 @@
 // Content-addressed objects in append-only packs (F-4 to F-6, F-21, F-25).
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
-import { type Batch, openBatch } from "./batch.ts";
+import { type Batch, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
+import { syncFile, syncFolder } from "./io.ts";
 import {
-  fsyncFile,
   type Hash,
   hashOf,
   openPackWriter,
   type PackRow,
   type PackWriter,
   readAt,
-  syncFolder,
   trimPacks,
+  writeAgain,
 } from "./packs.ts";
 
 export { type Batch, type Hash, hashOf };
@@ -31,6 +31,8 @@ export interface Objects extends ObjectReader {
   batch(): Batch;
   /** Everything committed so far is on disk when it resolves (F-21). */
   sync(): Promise<void>;
+  /** Resolves when no sync is under way. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -48,16 +50,41 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   if (environment !== null) trimPacks(sql, folder, environment);
   const readers = new Map<number, number>();
   const remembered = new Set<string>();
-  let writer: PackWriter | undefined;
+  const idle: PackWriter[] = [];
+  const busy: PackWriter[] = [];
+  let syncing = Promise.resolve();
 
-  function open(): PackWriter {
-    if (environment === null) throw new Error("objects were opened for reading");
-    if (writer?.isFull() === true) {
-      writer.close();
-      writer = undefined;
+  const pool: PackPool = {
+    take() {
+      if (environment === null) throw new Error("objects were opened for reading");
+      const pack = idle.pop() ?? openPackWriter(sql, folder, environment, busy);
+      busy.push(pack);
+      return pack;
+    },
+    giveBack(pack) {
+      busy.splice(busy.indexOf(pack), 1);
+      if (pack.isFull()) pack.close();
+      else idle.push(pack);
+    },
+  };
+
+  /** Packs whose last fsync failed: the kernel then forgets which of their bytes are not on disk, and the next fsync would lie. */
+  const doubtful = new Set<number>();
+
+  async function syncPacks(): Promise<void> {
+    for (const row of unsynced.all() as PackRow[]) {
+      try {
+        if (doubtful.has(row.id)) writeAgain(sql, folder, row);
+        doubtful.add(row.id);
+        await syncFile(join(folder, row.name));
+        if (row.synced === 0) syncFolder(folder);
+        setSynced.run(row.length, row.id);
+        doubtful.delete(row.id);
+      } catch (error) {
+        throw asWriteFailure(error, "the store");
+      }
     }
-    writer ??= openPackWriter(sql, folder, environment);
-    return writer;
+    fault("durable.packs-synced");
   }
 
   function isKnown(hash: Hash, key: string): boolean {
@@ -86,7 +113,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   return {
-    batch: () => openBatch(sql, open, isKnown, insert),
+    batch: () => openBatch(sql, pool, isKnown, insert),
 
     get(hash) {
       const bytes = read(hash);
@@ -104,23 +131,16 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
       return typeof bytes === "string" ? bytes : undefined;
     },
 
-    async sync() {
-      for (const row of unsynced.all() as PackRow[]) {
-        const fd = openSync(join(folder, row.name), "r");
-        try {
-          await fsyncFile(fd);
-        } finally {
-          closeSync(fd);
-        }
-        if (row.synced === 0) syncFolder(folder);
-        setSynced.run(row.length, row.id);
-      }
-      fault("durable.packs-synced");
+    sync() {
+      const next = syncing.then(syncPacks);
+      syncing = next.catch(() => {});
+      return next;
     },
 
+    settled: () => syncing,
+
     close() {
-      writer?.close();
-      writer = undefined;
+      for (const pack of [...idle.splice(0), ...busy.splice(0)]) pack.close();
       for (const fd of readers.values()) closeSync(fd);
       readers.clear();
     },

@@ -1,21 +1,10 @@
 // Packs: files of object bytes laid end to end, and what of them survives (F-5, F-21, F-25).
 import { createHash, randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fstatSync,
-  fsync,
-  fsyncSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-  writeSync,
-  writevSync,
-} from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
+import { cutFile, openForWriting, writeAll, writeParts } from "./io.ts";
 
 /** A 32-byte SHA-256. */
 export type Hash = Buffer;
@@ -48,32 +37,36 @@ export interface PackRow {
   readonly synced: number;
 }
 
-/** A batch that has written and not yet committed. */
-export type PackUser = object;
-
+/** One batch writes to a pack at a time: `pack.length` never passes bytes that are still to be written, so a sync up to it is a whole one. */
 export interface PackWriter {
   readonly id: number;
   readonly fd: number;
-  /** Room for `size` bytes behind the last; the user writes them itself. Returns where. */
-  reserve(user: PackUser, size: number): number;
+  /** Room for `size` bytes behind the last; the batch writes them itself. Returns where. */
+  reserve(size: number): number;
   /** Writes behind the last byte and returns where. */
-  append(user: PackUser, parts: readonly Uint8Array[], size: number): number;
+  append(parts: readonly Uint8Array[], size: number): number;
   /** Everything up to `end` has its rows. */
   committed(end: number): void;
-  /** The user writes no more. What nobody needs any more behind the committed length is given back to the disk. */
-  leave(user: PackUser): void;
-  /** Nobody writes to it and it has reached its size: the next writer takes another. */
+  /** The batch writes no more. What was not committed is given back to the disk. */
+  leave(): void;
+  /** It has reached its size: the next batch takes another. */
   isFull(): boolean;
   close(): void;
 }
 
-export function openPackWriter(sql: Sql, folder: string, environment: string): PackWriter {
-  const row = sql
-    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC LIMIT 1")
-    .get(environment, packLimit) as PackRow | undefined;
+/** Opens the newest pack that has room and is not `taken`, or a new one. */
+export function openPackWriter(
+  sql: Sql,
+  folder: string,
+  environment: string,
+  taken: readonly PackWriter[] = [],
+): PackWriter {
+  const rows = sql
+    .prepare("SELECT id, name, length, synced FROM pack WHERE environment = ? AND length < ? ORDER BY id DESC")
+    .all(environment, packLimit) as PackRow[];
+  const row = rows.find(({ id }) => taken.every((one) => one.id !== id));
   const name = row?.name ?? `${randomBytes(8).toString("hex")}.pack`;
-  const fd = openSync(join(folder, name), row === undefined ? "wx+" : "r+", 0o600);
-  const users = new Set<PackUser>();
+  const fd = openForWriting(join(folder, name), row === undefined ? "wx+" : "r+");
   let safe = row?.length ?? magic.length;
   let end = safe;
   let id = row?.id;
@@ -84,8 +77,7 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
       .run(name, environment, magic.length, bootId());
     id = Number(added.lastInsertRowid);
   }
-  function reserve(user: PackUser, size: number): number {
-    users.add(user);
+  function reserve(size: number): number {
     end += size;
     return end - size;
   }
@@ -93,21 +85,19 @@ export function openPackWriter(sql: Sql, folder: string, environment: string): P
     id,
     fd,
     reserve,
-    append(user, parts, size) {
-      const offset = reserve(user, size);
+    append(parts, size) {
+      const offset = reserve(size);
       writeParts(fd, parts, size, offset);
       return offset;
     },
     committed(upTo) {
       safe = Math.max(safe, upTo);
     },
-    leave(user) {
-      users.delete(user);
-      if (users.size > 0) return;
+    leave() {
       end = safe;
-      cutTo(fd, safe);
+      cutFile(fd, safe);
     },
-    isFull: () => users.size === 0 && safe >= packLimit,
+    isFull: () => safe >= packLimit,
     close: () => closeSync(fd),
   };
 }
@@ -120,17 +110,13 @@ export function trimPacks(sql: Sql, folder: string, environment: string): void {
     const path = join(folder, row.name);
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (size <= row.length) continue;
-    const fd = openSync(path, "r+");
+    const fd = openForWriting(path, "r+");
     try {
-      cutTo(fd, row.length);
+      cutFile(fd, row.length);
     } finally {
       closeSync(fd);
     }
   }
-}
-
-function cutTo(fd: number, length: number): void {
-  if (fstatSync(fd).size > length) ftruncateSync(fd, length);
 }
 
 export function readAt(fd: number, at: Place): Buffer | undefined {
@@ -143,25 +129,34 @@ export function readAt(fd: number, at: Place): Buffer | undefined {
   return bytes;
 }
 
-export const fsyncFile = promisify(fsync);
-
-export function syncFolder(folder: string): void {
-  const fd = openSync(folder, "r");
+/** Writes what is not known to be on disk over itself, so that the next fsync has to see to it. @throws STORE_CORRUPT when bytes are lost already */
+export function writeAgain(sql: Sql, folder: string, row: PackRow): void {
+  const fd = openForWriting(join(folder, row.name), "r+");
   try {
-    fsyncSync(fd);
+    if (row.synced === 0) writeAll(fd, magic, 0);
+    for (const at of unsyncedObjects(sql, row)) {
+      const bytes = readAt(fd, at);
+      if (bytes === undefined || !hashOf(bytes).equals(at.hash)) {
+        throw new RewindError(
+          "STORE_CORRUPT",
+          `The disk lost bytes of the pack ${row.name} that were not yet safe on it.`,
+          {
+            hint: "Close the workspace and look at the disk; `agentrewind verify` shows which checkpoints are affected.",
+            details: { pack: row.name },
+          },
+        );
+      }
+      writeAll(fd, bytes, at.offset);
+    }
   } finally {
     closeSync(fd);
   }
 }
 
-function writeAll(fd: number, bytes: Uint8Array, position: number): void {
-  let done = 0;
-  while (done < bytes.length) done += writeSync(fd, bytes, done, bytes.length - done, position + done);
-}
-
-function writeParts(fd: number, parts: readonly Uint8Array[], size: number, position: number): void {
-  const written = writevSync(fd, parts as Uint8Array[], position);
-  if (written < size) writeAll(fd, Buffer.concat(parts, size).subarray(written), position + written);
+function unsyncedObjects(sql: Sql, row: PackRow): (Place & { hash: Buffer })[] {
+  return sql
+    .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
+    .all(row.id, row.synced) as (Place & { hash: Buffer })[];
 }
 
 /** Drops rows of objects that did not survive a restart of the machine (F-25). Returns how many. */
@@ -172,10 +167,7 @@ export function dropLostObjects(sql: Sql, folder: string): number {
     .all(boot) as PackRow[];
   let lost = 0;
   for (const row of packs) {
-    const rows = sql
-      .prepare("SELECT hash, offset, length FROM object WHERE pack = ? AND offset + length > ?")
-      .all(row.id, row.synced) as (Place & { hash: Buffer })[];
-    const gone = rows.filter((at) => !isWhole(join(folder, row.name), at));
+    const gone = unsyncedObjects(sql, row).filter((at) => !isWhole(join(folder, row.name), at));
     sql
       .transaction(() => {
         for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ?").run(at.hash);

@@ -1,13 +1,12 @@
 // A store as its users hold it: layout, catalog, objects, and the order in which they reach the disk.
-import { closeSync, existsSync, fdatasync, openSync } from "node:fs";
-import { promisify } from "node:util";
+import { existsSync } from "node:fs";
+import { asWriteFailure } from "../errors.ts";
 import { type Catalog, openCatalog } from "./catalog.ts";
 import { openDatabase, type Sql } from "./database.ts";
+import { syncFile } from "./io.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
-
-const syncData = promisify(fdatasync);
 
 export interface Store {
   readonly layout: Layout;
@@ -22,7 +21,11 @@ export interface Store {
 /** Opens the store at `path` and makes it when it is not there. @throws STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL */
 export function openStore(path: string): Store {
   const layout = layoutOf(path);
-  prepareLayout(layout);
+  try {
+    prepareLayout(layout);
+  } catch (error) {
+    throw asWriteFailure(error, path);
+  }
   const sql = openDatabase(layout.catalog);
   dropLostObjects(sql, layout.packs);
   const opened: Objects[] = [];
@@ -38,11 +41,10 @@ export function openStore(path: string): Store {
       // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
       const log = `${layout.catalog}-wal`;
       if (!existsSync(log)) return;
-      const fd = openSync(log, "r");
       try {
-        await syncData(fd);
-      } finally {
-        closeSync(fd);
+        await syncFile(log, "data");
+      } catch (error) {
+        throw asWriteFailure(error, "the store's catalog");
       }
     },
     close() {

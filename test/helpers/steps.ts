@@ -59,3 +59,18 @@ export function startSteps(built: Built, options: RunOptions, steps: readonly St
     stdio: ["ignore", "pipe", "inherit"],
   });
 }
+
+/** A process that has loaded the library and waits: `begin` gives it its steps. */
+export function warmSteps(
+  built: Built,
+  options: RunOptions,
+): { child: ChildProcess; begin(steps: readonly Step[]): void } {
+  const { workspace, store, env = {} } = options;
+  const child = spawn(process.execPath, [script, built.entry, JSON.stringify({ workspace, store })], {
+    env: { ...process.env, ...env },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  // It may be killed before it reads.
+  child.stdin?.on("error", () => {});
+  return { child, begin: (steps) => child.stdin?.write(`${JSON.stringify(steps)}\n`) };
+}

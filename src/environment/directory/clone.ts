@@ -1,5 +1,6 @@
 // Shares the contents of files with another directory that has the same ones, without copying, where the file system can (FICLONE).
-import { closeSync, constants, copyFileSync } from "node:fs";
+import { closeSync } from "node:fs";
+import { shareContent } from "../../store/io.ts";
 import type { RawPath } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
 
@@ -18,7 +19,7 @@ export function openSource(root: string): ContentSource {
       if (!works) return false;
       const from = posix.openRead(path);
       try {
-        copyFileSync(`/proc/self/fd/${from}`, `/proc/self/fd/${fd}`, constants.COPYFILE_FICLONE_FORCE);
+        shareContent(from, fd);
         return true;
       } catch {
         // One refusal speaks for the whole file system; what is really wrong shows when the content is written.

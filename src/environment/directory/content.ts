@@ -1,6 +1,7 @@
 // File contents as objects: one for a small file, a sequence of blocks for a large one (F-9).
-import { closeSync, fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, readSync } from "node:fs";
 import { systemCode } from "../../errors.ts";
+import { setLength, writeAll } from "../../store/io.ts";
 import type { Batch, Hash, ObjectReader } from "../../store/objects.ts";
 import { putSequence, readSequence, type SequenceItem, sequenceObjects } from "../../store/sequence.ts";
 import { type Entry, entryFlag } from "./entry.ts";
@@ -117,7 +118,7 @@ export async function writeContent(
       await breathe();
     }
   }
-  if ((entry.flags & entryFlag.sparse) !== 0) ftruncateSync(fd, entry.size);
+  if ((entry.flags & entryFlag.sparse) !== 0) setLength(fd, entry.size);
 }
 
 function writeBlock(fd: number, bytes: Buffer, position: number, sparse: boolean): void {
@@ -125,9 +126,7 @@ function writeBlock(fd: number, bytes: Buffer, position: number, sparse: boolean
   for (let from = 0; from < bytes.length; from += step) {
     const part = bytes.subarray(from, Math.min(from + step, bytes.length));
     if (sparse && isZero(part)) continue;
-    for (let done = 0; done < part.length; ) {
-      done += writeSync(fd, part, done, part.length - done, position + from + done);
-    }
+    writeAll(fd, part, position + from);
   }
 }
 

@@ -1,10 +1,11 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
-import { closeSync, mkdirSync, readFileSync, readlinkSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { normalize, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
-import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
+import { makeFolder, writeAll } from "../../store/io.ts";
 import type {
   Capture,
   Captured,
@@ -18,16 +19,17 @@ import type {
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
 import { trackCommands } from "../running.ts";
-import { loadCache, saveCache } from "./cache.ts";
 import { type Entry, type EntryType, entryType } from "./entry.ts";
 import { forkDirectory } from "./fork.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
+import { openScanner } from "./open-scanner.ts";
 import type { DirectoryOptions } from "./options.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { applyPlan } from "./restore.ts";
-import { isGone, type Scan, type ScannedEntry, scan } from "./scan.ts";
+import { ScanMemory } from "./scan-memory.ts";
+import type { Scan, Scanner } from "./scanner.ts";
 import { makeSelection } from "./selection.ts";
 import { compareTrees, findEntry, readSnapshot, snapshotObjects, summarize } from "./tree.ts";
 
@@ -36,17 +38,16 @@ const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], ty
 export function openDirectory(opening: DirectoryOptions): Environment {
   const { root, objects } = opening;
   const stage: RawPath = `.agentrewind-${opening.id}`;
-  const excluded = opening.exclude.length === 0 ? () => false : picomatch([...opening.exclude], { dot: true });
+  const matches = opening.exclude.length === 0 ? null : picomatch([...opening.exclude], { dot: true });
+  const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
   const commands = trackCommands();
   let generation = 0;
   const raiseGeneration = (): number => {
     generation = opening.raiseGeneration();
     return generation;
   };
-  const skip = (path: RawPath): boolean => path === stage || excluded(display(path));
-  let previous: ScannedEntry | undefined;
-  let cacheLoaded = false;
-  let dirtyCache = false;
+  let scanner: Scanner | undefined;
+  let memory: ScanMemory | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -58,17 +59,14 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   }
 
   async function scanNow(posix: Posix, signal?: AbortSignal): Promise<Scan & { written: number }> {
-    if (!cacheLoaded) {
-      previous = loadCache(opening.cacheFile, objects);
-      cacheLoaded = true;
-    }
+    scanner ??= openScanner(posix, { stage, excluded });
+    memory ??= new ScanMemory({ scanner, file: opening.cacheFile, isHeld: opening.isHeld });
+    await memory.load();
     const batch = objects.batch();
     try {
-      signal?.throwIfAborted();
-      const result = await scan(posix, batch, { previous, skip, breathe: makeBreather(signal) });
+      const result = await scanner.scan({ posix, batch, signal });
       const written = await batch.commit();
-      previous = result.root;
-      dirtyCache = true;
+      memory.keep(result.snapshot);
       return { ...result, written };
     } catch (error) {
       batch.discard();
@@ -78,7 +76,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           cause: error,
         });
       }
-      throw isGone(error) && !exists(root) ? goneError(root, error) : asDiskFull(error, "the store");
+      throw isGone(error) && !exists(root) ? goneError(root, error) : asWriteFailure(error, "the store");
     }
   }
 
@@ -106,7 +104,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   async function restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
     const { keep, paths, dryRun = false, signal } = options;
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!exists(root) && !dryRun) mkdirSync(root, { recursive: true });
+    if (!exists(root) && !dryRun) makeFolder(root);
     const keptPaths = new Set([...(keep ?? [])].map(fromDisplay));
     const folders = new Set<RawPath>();
     for (const path of keptPaths) {
@@ -116,21 +114,22 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     try {
       const now = await scanNow(posix, signal);
       const breathe = makeBreather();
+      const current = readSnapshot(objects, now.snapshot.toString("hex")).root;
       const has = (tree: Entry, path: RawPath): boolean => findEntry(objects, tree, path) !== null;
-      const selection = paths && makeSelection(paths, (path) => has(now.root, path) || has(target.root, path));
+      const selection = paths && makeSelection(paths, (path) => has(current, path) || has(target.root, path));
       const plan = planRestore({
         objects,
-        current: now.root,
+        current,
         target: target.root,
-        groups: now.groups,
-        kept: (path) => keptPaths.has(path) || excluded(display(path)),
+        groups: (scanner as Scanner).groups(),
+        kept: (path) => keptPaths.has(path) || (excluded?.(path) ?? false),
         holdsKept: (path) => folders.has(path),
         selection,
       });
       const problems = dryRun ? [] : await applyPlan(plan, { posix, objects, stage, breathe, source: opening.source });
       const notRestored = [...plan.problems, ...problems];
       const left = new Set([...keptPaths, ...notRestored.map((one) => fromDisplay(one.path))]);
-      const differences = [...compareTrees(objects, now.root, target.root)].filter(
+      const differences = [...compareTrees(objects, current, target.root)].filter(
         ({ path }) => !left.has(path) && selection?.isSelected(path) !== false,
       );
       return { generation: dryRun ? generation : raiseGeneration(), restored: summarize(differences), notRestored };
@@ -227,11 +226,13 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     },
 
     async close() {
-      if (previous !== undefined && dirtyCache) await saveCache(opening.cacheFile, previous);
-      dirtyCache = false;
+      await memory?.save();
     },
   };
 }
+
+/** True for an error that means the directory itself is gone. */
+const isGone = (error: unknown): boolean => systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR";
 
 function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
@@ -314,7 +315,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   if (present === undefined) {
     const fd = posix.create(path);
     try {
-      writeFileSync(fd, data);
+      writeAll(fd, Buffer.from(data), 0);
     } finally {
       closeSync(fd);
     }
@@ -323,7 +324,7 @@ function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): vo
   }
   const fd = posix.openWrite(path);
   try {
-    writeFileSync(fd, data);
+    writeAll(fd, Buffer.from(data), 0);
   } finally {
     closeSync(fd);
   }

@@ -1,7 +1,8 @@
 // Forks of a directory: the first is restored into an empty folder, the others beside each other, sharing its contents where the file system can.
-import { mkdirSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { RewindError, systemCode } from "../../errors.ts";
+import { makeFolder, makeNewFolder } from "../../store/io.ts";
 import type { Environment, ForkedEnvironment, ForkOptions, Manifest } from "../environment.ts";
 import { type ContentSource, openSource } from "./clone.ts";
 import type { DirectoryOptions } from "./options.ts";
@@ -80,7 +81,7 @@ function chooseFolders({ forks, id }: DirectoryOptions, count: number): string[]
   if (forks === undefined) {
     throw new RewindError("BAD_ARGUMENT", "Nobody says where the forks shall lie.", { hint: "Give `into`." });
   }
-  mkdirSync(forks, { recursive: true, mode: 0o700 });
+  makeFolder(forks, 0o700);
   const taken = new Set(readdirSync(forks));
   const names: string[] = [];
   for (let number = 1; names.length < count; number++) {
@@ -92,9 +93,9 @@ function chooseFolders({ forks, id }: DirectoryOptions, count: number): string[]
 
 /** Nobody else can read it until its own mode is restored. @throws FOLDER_NOT_EMPTY */
 export function makeEmpty(folder: string): void {
-  mkdirSync(dirname(folder), { recursive: true });
+  makeFolder(dirname(folder));
   try {
-    mkdirSync(folder, { mode: 0o700 });
+    makeNewFolder(folder, 0o700);
   } catch (error) {
     if (systemCode(error) !== "EEXIST") throw error;
     requireEmpty(folder);

@@ -10,8 +10,10 @@ export interface DirectoryOptions {
   readonly id: string;
   /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
   readonly exclude: readonly string[];
-  /** Where the stat cache lies between processes. */
+  /** Where what the last scan knew lies between processes. */
   readonly cacheFile: string;
+  /** A restorable checkpoint holds this snapshot, so the store has all of it. */
+  readonly isHeld: (snapshot: string) => boolean;
   /** Counts restores, also those of earlier processes. */
   readonly raiseGeneration: () => number;
   /** Where forks lie for which the caller names no place. */

@@ -27,6 +27,8 @@ export function openNativePosix(rootPath: string, native: Native): Posix {
   const root = openSync(rootPath, constants.O_RDONLY | constants.O_DIRECTORY);
   const owners = isRoot();
   return {
+    native,
+    root,
     fidelity: fidelityBit.nanoseconds | fidelityBit.xattrs | (owners ? fidelityBit.devices | fidelityBit.owners : 0),
     lacks: owners ? [] : ["owners and device nodes (needs root)"],
     readDirectory: (path) =>

@@ -53,6 +53,8 @@ export function openPortablePosix(rootPath: string): Posix {
   }
 
   return {
+    native: null,
+    root: -1,
     fidelity: owners ? fidelityBit.owners : 0,
     lacks: [
       "times finer than a microsecond",
@@ -60,6 +62,8 @@ export function openPortablePosix(rootPath: string): Posix {
       "device nodes and FIFOs",
       "paths longer than PATH_MAX",
       "protection against links swapped in while a restore writes",
+      "stores through shared mappings",
+      "a database and its log as of one moment",
       ...(owners ? [] : ["owners (needs root)"]),
     ],
     readDirectory(path) {

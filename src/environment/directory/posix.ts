@@ -1,4 +1,5 @@
 // System calls below a workspace's root, behind one interface: with the addon (posix-native.ts) or without it (posix-portable.ts).
+import type { Native } from "../../native.ts";
 import type { EntryType, Xattr } from "./entry.ts";
 import type { RawPath } from "./names.ts";
 
@@ -31,6 +32,10 @@ export interface Posix {
   /** fidelityBit values. */
   readonly fidelity: number;
   readonly lacks: readonly string[];
+  /** The addon, where this is the exact form. */
+  readonly native: Native | null;
+  /** Descriptor of the root; -1 in the portable form. */
+  readonly root: number;
   /** Sorted by raw name. */
   readDirectory(path: RawPath): NamedStat[];
   stat(path: RawPath): Stat | undefined;

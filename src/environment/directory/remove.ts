@@ -1,7 +1,8 @@
 // Removes a whole directory of ours: deeper than PATH_MAX too, and with folders that nobody may write to.
-import { constants, rmdirSync } from "node:fs";
+import { constants } from "node:fs";
 import { makeBreather } from "../../breathe.ts";
 import { systemCode } from "../../errors.ts";
+import { removeFolder as removeEmpty } from "../../store/io.ts";
 import { entryType } from "./entry.ts";
 import { join, type RawPath } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
@@ -22,7 +23,7 @@ export async function removeFolder(folder: string): Promise<void> {
   } finally {
     posix.close();
   }
-  rmdirSync(folder);
+  removeEmpty(folder);
 }
 
 async function empty(posix: Posix, folder: RawPath, breathe: () => Promise<void> | undefined): Promise<void> {

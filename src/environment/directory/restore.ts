@@ -1,6 +1,6 @@
 // Carries out a restore plan in the order of F-23: everything is staged before anything else is touched.
 import { closeSync, constants } from "node:fs";
-import { asDiskFull, RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { fault } from "../../faults.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
@@ -61,7 +61,7 @@ export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Prob
     } catch (error) {
       removeTree(posix, stage);
       if (root !== undefined) putRootBack(posix, root);
-      throw asDiskFull(error, "the workspace");
+      throw asWriteFailure(error, "the workspace");
     }
   }
   fault("restore.staged");
@@ -74,7 +74,7 @@ export async function applyPlan(plan: Plan, options: ApplyOptions): Promise<Prob
   } catch (error) {
     throw new RewindError("RESTORE_FAILED", `The restore stopped midway: ${(error as Error).message}.`, {
       hint: "Run the same rewind again: it goes on from here.",
-      cause: asDiskFull(error, "the workspace"),
+      cause: asWriteFailure(error, "the workspace"),
     });
   }
   return refused.problems;

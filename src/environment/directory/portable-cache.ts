@@ -1,16 +1,16 @@
-// Keeps what the last scan knew between processes, so that the next one need not read every file again. Losing it costs time only.
+// The portable scanner's tree as bytes, for the next process.
 import { createHash } from "node:crypto";
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { makeBreather } from "../../breathe.ts";
-import type { ObjectReader } from "../../store/objects.ts";
 import { decodeEntry, encodeEntry } from "./entry.ts";
-import type { ScannedEntry } from "./scan.ts";
+import type { ScannedEntry } from "./portable-scan.ts";
 
 const version = 1;
 type Row = [entry: string, dev: string, ino: string, ctimeNs: string, settled: 0 | 1, children: number];
 
-/** Written in post-order: a directory's `children` counts the rows right before it that belong to it. */
-export async function saveCache(file: string, root: ScannedEntry): Promise<void> {
+const digestOf = (body: string): string => createHash("sha256").update(body).digest("hex");
+
+/** In post-order: a directory's `children` counts the rows right before it that belong to it. */
+export async function saveTree(root: ScannedEntry): Promise<Uint8Array> {
   const rows: Row[] = [];
   const breathe = makeBreather();
   const add = async (entry: ScannedEntry): Promise<void> => {
@@ -27,29 +27,23 @@ export async function saveCache(file: string, root: ScannedEntry): Promise<void>
   };
   await add(root);
   const body = JSON.stringify({ version, rows });
-  const temporary = `${file}.${process.pid}`;
-  try {
-    writeFileSync(temporary, `${createHash("sha256").update(body).digest("hex")}\n${body}`, { mode: 0o600 });
-    renameSync(temporary, file);
-  } catch {
-    rmSync(temporary, { force: true });
-  }
+  return Buffer.from(`${digestOf(body)}\n${body}`);
 }
 
-export function loadCache(file: string, objects: ObjectReader): ScannedEntry | undefined {
+export function loadTree(image: Uint8Array, unsettledFromNs: bigint | null): ScannedEntry | undefined {
   try {
-    const text = readFileSync(file, "utf8");
+    const text = Buffer.from(image).toString("utf8");
     const body = text.slice(65);
-    if (createHash("sha256").update(body).digest("hex") !== text.slice(0, 64)) return undefined;
+    if (digestOf(body) !== text.slice(0, 64)) return undefined;
     const { version: written, rows } = JSON.parse(body) as { version: number; rows: Row[] };
     if (written !== version) return undefined;
     const stack: ScannedEntry[] = [];
     for (const [bytes, dev, ino, ctimeNs, settled, count] of rows) {
       const entry = decodeEntry(Buffer.from(bytes, "base64"));
-      if (entry.content !== null && !objects.has(entry.content)) return undefined;
       const children =
         count < 0 ? null : { entries: stack.splice(stack.length - count, count), hash: entry.content as Buffer };
-      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), settled: settled === 1, children });
+      const known = settled === 1 && (unsettledFromNs === null || BigInt(ctimeNs) < unsettledFromNs);
+      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), settled: known, children });
     }
     return stack[0];
   } catch {

@@ -1,5 +1,4 @@
-// Walks a directory into stored trees; a file whose stat is unchanged since an earlier scan is not read again.
-import { systemCode } from "../../errors.ts";
+// Walks a directory into stored trees without the addon; a file whose stat is unchanged since an earlier scan is not read again.
 import type { Batch, Hash } from "../../store/objects.ts";
 import { putSequence } from "../../store/sequence.ts";
 import type { Problem } from "../environment.ts";
@@ -23,7 +22,7 @@ export interface ScannedTree {
   readonly hash: Hash;
 }
 
-export interface Scan {
+export interface PortableScan {
   readonly root: ScannedEntry;
   readonly snapshot: Hash;
   readonly problems: readonly Problem[];
@@ -42,7 +41,7 @@ export interface ScanOptions {
 /** Kernel timestamps advance with the timer tick, at the slowest every 10 ms. */
 const clockTickNs = 20_000_000n;
 
-export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Promise<Scan> {
+export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Promise<PortableScan> {
   const problems: Problem[] = [];
   const groups = new Map<RawPath, RawPath[]>();
   const firstNames = new Map<string, RawPath>();
@@ -230,6 +229,3 @@ function blank(stat: { name: RawPath }): Omit<Entry, "type"> {
     content: null,
   };
 }
-
-/** True for an error that means the directory itself is gone. */
-export const isGone = (error: unknown): boolean => systemCode(error) === "ENOENT" || systemCode(error) === "ENOTDIR";

@@ -1,0 +1,115 @@
+// A process of its own that records one workspace with AgentRewind, so that its memory and its event loop are nobody else's. Driven over IPC.
+import { readFileSync } from "node:fs";
+import { monitorEventLoopDelay, performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openRewind } from "agentrewind";
+
+const [workspace, store, modelMs] = process.argv.slice(2);
+const peakMB = () => process.resourceUsage().maxRSS / 1024;
+const context = { messages: [{ role: "user", content: "Make the tests pass." }] };
+/** Of the timer that looks whether the loop runs. */
+const resolutionMs = 1;
+
+const rewind = await openRewind({ workspace, store });
+const thread = rewind.thread("bench");
+const { environment } = rewind;
+let last;
+
+async function untilDurable(id) {
+  const end = Date.now() + 600_000;
+  while (thread.get(id).state !== "durable") {
+    if (Date.now() > end) throw new Error(`${id} did not become durable`);
+    await sleep(2);
+  }
+}
+
+const steps = {
+  /** Nothing of ours runs: what the machine itself does to the loop. */
+  async idle() {
+    await sleep(500);
+    return {};
+  },
+  async checkpoint(start) {
+    last = await thread.checkpoint();
+    const ms = performance.now() - start;
+    await untilDurable(last.id);
+    return { ms, durableMs: performance.now() - start };
+  },
+  async capture(start) {
+    const { captured, durable } = environment.capture();
+    await captured;
+    const ms = performance.now() - start;
+    await durable;
+    return { ms, durableMs: performance.now() - start };
+  },
+  async turn(start) {
+    const turn = await thread.beginTurn(context);
+    await sleep(Number(modelMs));
+    last = await turn.gate();
+    const ms = performance.now() - start;
+    await turn.durable;
+    return { ms, durableMs: performance.now() - start, exposedMs: last.timings.exposedMs };
+  },
+  async rewind(start) {
+    const result = await thread.rewind({ to: last.id });
+    if (result.notRestored.length > 0) throw new Error(`not restored: ${JSON.stringify(result.notRestored[0])}`);
+    return { ms: performance.now() - start };
+  },
+  async restore(start) {
+    await environment.restore(last.environment);
+    return { ms: performance.now() - start };
+  },
+};
+
+/** Milliseconds that the main thread could have run but had no core; undefined where the kernel does not tell. */
+function waitedMs() {
+  try {
+    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The longest time between two ticks, less what the thread waited for a core in it: what a busy machine does is not ours. */
+function watchOwnBlocks() {
+  let at = performance.now();
+  let waited = waitedMs();
+  let longest = 0;
+  if (waited === undefined) return () => ({});
+  const timer = setInterval(() => {
+    const now = performance.now();
+    const soFar = waitedMs();
+    longest = Math.max(longest, now - at - (soFar - waited) - resolutionMs);
+    at = now;
+    waited = soFar;
+  }, resolutionMs);
+  return () => {
+    clearInterval(timer);
+    return { ownBlockMs: longest };
+  };
+}
+
+async function measure(step) {
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs });
+  delay.enable();
+  const ownBlocks = watchOwnBlocks();
+  // The first tick only starts the clock, and a block is seen by the tick behind it.
+  await sleep(20);
+  const result = await steps[step](performance.now());
+  await sleep(20);
+  delay.disable();
+  return { ...result, blockMs: Math.max(0, delay.max / 1e6 - resolutionMs), ...ownBlocks(), peakMB: peakMB() };
+}
+
+process.on("message", async (step) => {
+  try {
+    if (step === "end") {
+      await rewind.close();
+      process.disconnect();
+    } else process.send({ ok: await measure(step) });
+  } catch (error) {
+    process.send({ error: error.stack });
+  }
+});
+process.once("disconnect", () => process.exit());
+process.send({ ok: { peakMB: peakMB() } });

@@ -1,0 +1,61 @@
+// Scans a directory into stored trees from several threads, reading only what changed since the scan before (src/environment/directory/scanner.ts is the face).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.hpp"
+#include "sink.hpp"
+#include "tree.hpp"
+
+namespace agentrewind {
+
+/** The caller's side of a scan. May be called from several threads at once. */
+class ScanHost : public Store {
+ public:
+  /** True for each of these new names in the directory that is left out of snapshots and out of sight. */
+  virtual Result<std::vector<bool>> excluded(const std::string& directory, const std::vector<std::string_view>& names) = 0;
+};
+
+struct ScanOptions {
+  /** The name in the root that is never part of a snapshot. */
+  std::string stage;
+  /** Bits of src/environment/directory/entry.ts. */
+  uint8_t fidelity = 0;
+  bool asksExcluded = false;
+};
+
+struct ScanProblem {
+  std::string path;
+  std::string reason;
+};
+
+/** What stopped a scan. */
+struct ScanError {
+  enum class Where { workspace, store, aborted };
+  Where where;
+  Errno error;
+  std::string path;
+};
+
+struct ScanResult {
+  std::shared_ptr<const Node> root;
+  Sha256 snapshot{};
+  std::vector<ScanProblem> problems;
+  /** Paths of inodes with several names in the workspace, the first in front. */
+  std::vector<std::vector<std::string>> groups;
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  /** Files whose content was read. */
+  uint64_t read = 0;
+};
+
+/** Scans what is below the descriptor `root`. False: `error` says why, and nothing of the result counts. */
+bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptions& options, ScanHost& host,
+          const std::atomic<bool>& aborted, ScanResult& result, ScanError& error);
+
+}  // namespace agentrewind

@@ -1,0 +1,45 @@
+// What statx tells of an entry, and when two answers mean the same unchanged entry.
+#pragma once
+
+#include <cstdint>
+
+#include "result.hpp"
+
+namespace agentrewind {
+
+struct Stat {
+  uint64_t ino = 0;
+  uint64_t size = 0;
+  /** Allocated, in units of 512 bytes. */
+  uint64_t blocks = 0;
+  int64_t mtimeNs = 0;
+  int64_t ctimeNs = 0;
+  uint32_t devMajor = 0;
+  uint32_t devMinor = 0;
+  uint32_t rdevMajor = 0;
+  uint32_t rdevMinor = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t nlink = 0;
+  /** Type and permission bits. */
+  uint32_t mode = 0;
+
+  bool sameInode(const Stat& other) const {
+    return ino == other.ino && devMajor == other.devMajor && devMinor == other.devMinor;
+  }
+  /** No change of content or metadata between the two, as far as times tell. */
+  bool unchanged(const Stat& other) const {
+    return sameInode(other) && ctimeNs == other.ctimeNs && mtimeNs == other.mtimeNs && size == other.size;
+  }
+};
+
+/** Of `name` in the directory `at`, not followed; of `at` itself when the name is empty. */
+Result<Stat> statAt(int at, const char* name);
+
+/** CLOCK_REALTIME. */
+int64_t nowNs();
+
+/** Kernel timestamps advance with the timer tick, at the slowest every 10 ms: what is older than this has a time of its own. */
+constexpr int64_t clockTickNs = 20'000'000;
+
+}  // namespace agentrewind

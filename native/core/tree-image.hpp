@@ -1,0 +1,17 @@
+// A scanned tree as bytes, so that the next process need not read every file again. Private to one build: anything that does not fit is refused.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tree.hpp"
+
+namespace agentrewind {
+
+std::string saveTree(const Node& root);
+
+/** Null when the bytes are not whole or another version's. Entries that changed at `unsettledFromNs` or later will be read again. */
+std::shared_ptr<const Node> loadTree(std::string_view image, int64_t unsettledFromNs);
+
+}  // namespace agentrewind

@@ -1,0 +1,165 @@
+// Every change that the store makes to its files goes through here, so that tests can fail each of them.
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fdatasync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeSync,
+  writevSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { setImmediate as immediate } from "node:timers/promises";
+import { promisify } from "node:util";
+import { systemCode } from "../errors.ts";
+import { beforeChange } from "../write-faults.ts";
+
+const fsyncFile = promisify(fsync);
+const fdatasyncFile = promisify(fdatasync);
+
+/** @param flags "wx+" makes the file, "r+" opens the one that is there */
+export function openForWriting(path: string, flags: "wx+" | "r+" | "w"): number {
+  beforeChange("open");
+  return openSync(path, flags, 0o600);
+}
+
+/** Writes all of `bytes` at `position`, or throws. */
+export function writeAll(fd: number, bytes: Uint8Array, position: number): void {
+  for (let done = 0; done < bytes.length; ) {
+    const rest = bytes.length - done;
+    const size = beforeChange("write") ? rest >> 1 : rest;
+    done += writeSync(fd, bytes, done, size, position + done);
+  }
+}
+
+/** Writes the parts end to end at `position`; `size` is their sum. */
+export function writeParts(fd: number, parts: readonly Uint8Array[], size: number, position: number): void {
+  const written = beforeChange("write")
+    ? writeSync(fd, Buffer.concat(parts, size), 0, size >> 1, position)
+    : writevSync(fd, parts as Uint8Array[], position);
+  if (written < size) writeAll(fd, Buffer.concat(parts, size).subarray(written), position + written);
+}
+
+/** Cuts off what lies behind `length`. */
+export function cutFile(fd: number, length: number): void {
+  if (fstatSync(fd).size <= length) return;
+  beforeChange("truncate");
+  ftruncateSync(fd, length);
+}
+
+/** Gives the file exactly `length` bytes. */
+export function setLength(fd: number, length: number): void {
+  beforeChange("truncate");
+  ftruncateSync(fd, length);
+}
+
+/** Resolves when the bytes of the file and what is needed to find them are on disk. */
+export async function syncFile(path: string, what: "all" | "data" = "all"): Promise<void> {
+  // Writers of the same file share its dirty pages, whoever opened it.
+  const fd = openSync(path, "r");
+  try {
+    beforeChange("fsync");
+    await (what === "all" ? fsyncFile(fd) : fdatasyncFile(fd));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The names in the folder are on disk when it returns, where the file system can tell. */
+export function syncFolder(folder: string): void {
+  const fd = openSync(folder, "r");
+  try {
+    beforeChange("fsync");
+    fsyncSync(fd);
+  } catch (error) {
+    if (!["EINVAL", "ENOTSUP"].includes(systemCode(error) ?? "")) throw error;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** What a write may take of the event loop's time at once. */
+const pieceSize = 1 << 20;
+
+/** Puts `bytes` at `path`, all of them or none, also when the power fails: temporary file, fsync, rename, fsync of the folder. */
+export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+  const temporary = `${path}.${process.pid}`;
+  try {
+    const fd = openForWriting(temporary, "w");
+    try {
+      for (let at = 0; at < bytes.length; at += pieceSize) {
+        writeAll(fd, bytes.subarray(at, at + pieceSize), at);
+        await immediate();
+      }
+      if (fstatSync(fd).size !== bytes.length) throw new Error(`${temporary} was written in part`);
+      beforeChange("fsync");
+      await fsyncFile(fd);
+    } finally {
+      closeSync(fd);
+    }
+    rename(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncFolder(dirname(path));
+}
+
+export function rename(from: string, to: string): void {
+  beforeChange("rename");
+  renameSync(from, to);
+}
+
+/** Fine when it is not there. */
+export function remove(path: string): void {
+  beforeChange("remove");
+  rmSync(path, { force: true });
+}
+
+/** Makes the folder and its parents where they are not there, and their names durable. */
+export function makeFolder(path: string, mode?: number): void {
+  beforeChange("make");
+  const first = mkdirSync(path, { recursive: true, mode });
+  if (first === undefined) return;
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    try {
+      syncFolder(folder);
+    } catch (error) {
+      // A parent of another owner that may be passed through and not read, as /home can be.
+      if (systemCode(error) !== "EACCES") throw error;
+    }
+    if (folder === dirname(first)) return;
+  }
+}
+
+export function setMode(path: string, mode: number): void {
+  beforeChange("metadata");
+  chmodSync(path, mode);
+}
+
+/** Of an empty folder. */
+export function removeFolder(path: string): void {
+  beforeChange("remove");
+  rmdirSync(path);
+}
+
+/** Gives the empty file `to` the content of `from` without copying it (FICLONE). @throws where the file system cannot */
+export function shareContent(from: number, to: number): void {
+  beforeChange("write");
+  copyFileSync(`/proc/self/fd/${from}`, `/proc/self/fd/${to}`, constants.COPYFILE_FICLONE_FORCE);
+}
+
+/** @throws EEXIST where something is there */
+export function makeNewFolder(path: string, mode: number): void {
+  beforeChange("make");
+  mkdirSync(path, { mode });
+}
