@@ -192,9 +192,10 @@ describe("what is recorded and told", () => {
     sh(place, first);
     await rewind.thread("other").checkpoint({ context: context() });
     await thread.checkpoint({ context: context("m0") });
-    sh(place, change);
     fs.writeFileSync(join(place.workspace, "theirs"), "1");
     await rewind.thread("other").checkpoint({ context: context("o") });
+    sh(place, change);
+    await thread.checkpoint({ context: context("m0", "m1") });
     expect(await codeOf(thread.rewind({ to: "c0", paths: ["theirs"] }))).toBe("SHARED_ENVIRONMENT");
     await thread.rewind({ to: "c0", paths: ["src/a.ts"] });
     expect(fs.readFileSync(join(place.workspace, "theirs"), "utf8")).toBe("1");
