@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts"];
+const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts", "src/progress.ts"];
 
 /** Rooms whose changes of files must all be seen by write-faults.ts, and the files that see to it. */
 const watched = ["src/store/", "src/environment/directory/"];
@@ -23,6 +23,7 @@ export const rules = {
   "src/faults.ts": [],
   "src/write-faults.ts": [],
   "src/breathe.ts": [],
+  "src/progress.ts": [],
   "src/native.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],
@@ -31,6 +32,8 @@ export const rules = {
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
   "src/conformance/": ["src/environment/environment.ts"],
   "src/rewind.ts": ["src/"],
+  "src/fork.ts": ["src/"],
+  "src/opened.ts": ["src/"],
   "src/index.ts": ["src/"],
   "src/reader.ts": ["src/"],
   "src/upkeep.ts": ["src/"],

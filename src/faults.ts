@@ -33,6 +33,12 @@ export const faultPoints = {
   "gc.rows-moved": 48,
   "gc.pack-dropped": 49,
   "gc.pack-unlinked": 50,
+  "fork.journaled": 60,
+  "fork.made": 61,
+  "fork.placed-one": 62,
+  "fork.committed": 63,
+  "branch.ended": 64,
+  "branch.removed": 65,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -1,4 +1,6 @@
 // The public face of AgentRewind. Adapters import only this.
+
+export type { RunningTool } from "./coordinator/coordinator.ts";
 export type {
   Capabilities,
   Capture,
@@ -8,6 +10,8 @@ export type {
   ExecOptions,
   ExecResult,
   FileChanges,
+  ForkedEnvironment,
+  ForkOptions,
   Manifest,
   ProbeResult,
   Problem,
@@ -15,14 +19,17 @@ export type {
   RestoreOptions,
 } from "./environment/environment.ts";
 export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors.ts";
-export { type OpenOptions, openRewind, type Rewind } from "./rewind.ts";
+export type { Branch, BranchInfo, BranchSource, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
+export type { Progress } from "./progress.ts";
+export { type OpenOptions, openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
+export type { UndoOptions } from "./session/rewinder.ts";
 export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
 export type { CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
-export type { Turn, TurnOptions } from "./session/turn.ts";
+export type { GateOptions, Turn, TurnOptions } from "./session/turn.ts";
 export type {
   Activity,
   Budget,

@@ -9,6 +9,7 @@ import { snapshotKind } from "./environment/directory/reach.ts";
 import { readSnapshot } from "./environment/directory/tree.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
 import { isRewindError, RewindError } from "./errors.ts";
+import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { opaqueSerializer } from "./session/serializer.ts";
 import { Thread } from "./session/thread.ts";
@@ -139,8 +140,7 @@ function openRecorded(
     thread: (name) => new Thread(deps, name, opaqueSerializer),
     lessonsAt(thread, checkpoint) {
       const row = catalog.thread(thread);
-      const found = row && catalog.checkpointBySeq(row.id, Number(checkpoint.slice(1)));
-      return found === undefined ? [] : (JSON.parse(found.lessons) as number[]);
+      return row === undefined ? [] : (JSON.parse(requireCheckpoint(deps, row, checkpoint).lessons) as number[]);
     },
     lacks: (manifest) => (kind === "directory" ? lacksOfSnapshot(objects, manifest) : null),
     epoch: catalog.epoch,
@@ -176,6 +176,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     gate: "captured",
     onCaptureFailure: "continue",
     budget: { rewinds: 0, perCheckpoint: 0 },
+    restoresChannels: new Map(),
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

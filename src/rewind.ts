@@ -6,14 +6,17 @@ import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
 import { asWriteFailure, RewindError } from "./errors.ts";
+import { ended, makeForks } from "./fork.ts";
+import type { Rewind } from "./opened.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
 import { Thread } from "./session/thread.ts";
-import type { Budget, Serializer } from "./session/types.ts";
-import { type Finding, verifyEnvironment } from "./session/verify.ts";
+import type { Budget } from "./session/types.ts";
+import { verifyEnvironment } from "./session/verify.ts";
+import { openBranches } from "./store/branches.ts";
 import { serveControl } from "./store/control.ts";
 import type { Collected } from "./store/gc.ts";
 import { defaultStorePath } from "./store/layout.ts";
@@ -69,27 +72,6 @@ const optionsSchema = z.strictObject({
   allowBroadWorkspace: z.boolean().default(false),
 });
 
-export interface Rewind extends AsyncDisposable {
-  /** Real path of the workspace. */
-  readonly workspace: string;
-  readonly environment: Environment;
-  /** The thread of that name; made with its first checkpoint. */
-  thread(name: string, options?: { readonly serializer?: Serializer }): Thread;
-  /** Names of the threads, the most recently active first. */
-  threads(): string[];
-  /**
-   * Gives up checkpoints of this workspace by number and age, then runs `gc`. Labelled checkpoints, heads, and what an undo needs stay.
-   * @throws BAD_ARGUMENT, NO_THREAD, DISK_FULL
-   */
-  prune(request: PruneRequest): Promise<Pruned>;
-  /** Takes out of the store what no checkpoint of any workspace needs, and gives its room back. @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL */
-  gc(): Promise<Collected>;
-  /** What is wrong in the store; [] when it is sound. */
-  verify(): Promise<Finding[]>;
-  /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
-  close(): Promise<void>;
-}
-
 /**
  * Opens a workspace for recording and rewinding. One process writes at a time; what a killed one left half done is finished first.
  * @throws BAD_ARGUMENT, ENVIRONMENT_BUSY, WORKSPACE_GONE, WORKSPACE_TOO_BROAD, STORE_INSIDE_WORKSPACE, STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL
@@ -105,6 +87,17 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
   const chosen = parsed.data;
   const storePath = chosen.store ?? defaultStorePath();
   const workspace = resolveWorkspace(chosen.workspace, storePath, chosen.allowBroadWorkspace, true);
+  return (await openAt(storePath, workspace, chosen)).rewind;
+}
+
+interface Opened {
+  readonly rewind: Rewind;
+  readonly deps: SessionDeps;
+}
+
+type Chosen = z.infer<typeof optionsSchema>;
+
+async function openAt(storePath: string, workspace: string, chosen: Chosen): Promise<Opened> {
   const store = openStore(storePath);
   try {
     return await openIn(store, workspace, chosen);
@@ -114,7 +107,7 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
   }
 }
 
-async function openIn(store: Store, workspace: string, chosen: z.infer<typeof optionsSchema>): Promise<Rewind> {
+async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<Opened> {
   const kind = typeof chosen.environment === "object" ? chosen.environment.kind : "directory";
   if (!existsSync(workspace) && findEnvironment(store.sql, workspace, kind) === undefined) {
     throw new RewindError("WORKSPACE_GONE", `There is no directory ${workspace}, and nothing is recorded of it.`, {
@@ -124,6 +117,9 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
   const limit = softLimitOf(chosen.softLimit);
   const known = findOrMakeWorkspace(store.sql, workspace);
   const { id } = findOrMakeEnvironment(store.sql, known.id, kind);
+  const branches = openBranches(store.sql);
+  const self = branches.at(id);
+  if (self !== undefined && self.state !== "open") throw ended(self.id, self.state);
   const lock = takeLock(store.layout.locks, id);
   try {
     const { catalog, objects } = store.open(id);
@@ -138,6 +134,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
             cacheFile: join(store.layout.cache, `${id}.tree`),
             isHeld: catalog.isHeld,
             raiseGeneration: catalog.raiseGeneration,
+            forks: join(`${store.layout.root}-branches`, id),
           });
     const background = new Set<Promise<unknown>>();
     let open = true;
@@ -156,6 +153,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
+      restoresChannels: new Map(),
       track(work) {
         const settled = work.then(
           () => {},
@@ -175,9 +173,10 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
     const adapterThreads = new Map<string, Thread>();
-    const thread: Rewind["thread"] = (name, { serializer } = {}) => {
+    const thread: Rewind["thread"] = (name, { serializer, restoresChannels } = {}) => {
       if (name === "")
         throw new RewindError("BAD_ARGUMENT", "A thread needs a name.", { hint: "Give any non-empty string." });
+      if (restoresChannels !== undefined) deps.restoresChannels.set(name, restoresChannels);
       const key = JSON.stringify([name, serializer?.name ?? null]);
       let found = (serializer === undefined ? adapterThreads.get(name) : undefined) ?? threads.get(key);
       if (found === undefined) {
@@ -187,6 +186,16 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       }
       return found;
     };
+    const forks = makeForks({
+      deps,
+      branches,
+      store,
+      workspace,
+      environmentId: id,
+      thread,
+      open: (row) => openAt(store.layout.root, row.folder as string, { ...chosen, environment: "directory" }),
+    });
+    await forks.recover();
     warnAbove(limit, store.sql, store.layout);
     const closing = new AbortController();
     const seal = (): Promise<boolean> => deps.coordinator.exclusive(async () => objects.seal());
@@ -209,7 +218,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
     };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, { prune, seal }, request, mayBegin),
+      performControl(deps, { prune, seal }, forks.make, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
@@ -227,13 +236,16 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       lock.release();
       store.close();
     };
-    return {
+    const rewind: Rewind = {
       workspace,
       environment,
       thread,
       threads: () => catalog.threads().map((row) => row.name),
       prune,
       gc,
+      fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
+      branches: forks.list,
+      branch: forks.branch,
       async verify() {
         deps.assertOpen();
         return deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
@@ -241,6 +253,7 @@ async function openIn(store: Store, workspace: string, chosen: z.infer<typeof op
       close,
       [Symbol.asyncDispose]: close,
     };
+    return { rewind, deps };
   } catch (error) {
     lock.release();
     throw asWriteFailure(error, "the store");

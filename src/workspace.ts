@@ -59,3 +59,14 @@ export function resolveWorkspace(workspace: string, store: string, allowBroad: b
   }
   return path;
 }
+
+/** @throws BRANCH_INSIDE_WORKSPACE */
+export function requireApart(folder: string, workspace: string): void {
+  const inside = isInside(folder, workspace);
+  if (!inside && !isInside(workspace, folder)) return;
+  throw new RewindError(
+    "BRANCH_INSIDE_WORKSPACE",
+    inside ? `${folder} lies inside the workspace ${workspace}.` : `The workspace ${workspace} lies inside ${folder}.`,
+    { hint: "Name a folder outside of it, or leave it to us: the default is beside the store." },
+  );
+}

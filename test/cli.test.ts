@@ -66,7 +66,7 @@ interface Setting {
 function start(args: readonly string[], { cwd = workspace, env = {} }: Setting = {}): Running {
   const child = spawn(process.execPath, [main, ...args], {
     cwd,
-    env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state"), ...env },
+    env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state"), ...quiet, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   children.push(child);
@@ -81,6 +81,9 @@ function start(args: readonly string[], { cwd = workspace, env = {} }: Setting =
   const ended = once(child, "close").then(([status]): Ran => ({ status, stdout, stderr }));
   return { child, ended, stderr: () => stderr };
 }
+
+/** Nothing is said of progress, however busy the machine is. */
+const quiet = { AGENTREWIND_PROGRESS_AFTER: "600000" };
 
 const run = (args: readonly string[], setting?: Setting): Promise<Ran> => start(args, setting).ended;
 
@@ -171,6 +174,66 @@ describe("the commands", () => {
 
     expect(await done("verify")).toMatch(/^Sound/);
     expect(await json("verify")).toEqual([]);
+  });
+
+  test("restore takes back only what is named; undo takes that back", async () => {
+    mkdirSync(join(workspace, "src"));
+    put("src/a.ts", "1");
+    put("b", "1");
+    await done("checkpoint");
+    put("src/a.ts", "2");
+    put("b", "2");
+    put("new", "2");
+    const dry = await done("restore", "c0", "--dry-run", "--", "src/", "new");
+    expect(dry).toMatch(/^Would take 2 paths back to c0 .*\n.*Would restore 2 paths:\n {2}D new\n {2}M src\/a\.ts\n/s);
+    expect([get("src/a.ts"), get("b")]).toEqual(["2", "2"]);
+    const back = await done("restore", "c0", "--", "src/", "new");
+    expect(back).toMatch(/^Took 2 paths back to c0, .*The workspace is c2 /);
+    expect([get("src/a.ts"), get("b"), readdirSync(workspace)]).toEqual(["1", "2", ["b", "src"]]);
+    expect(await done("show", "c2")).toContain("from c0: src, new");
+    expect(await refused(["restore", "c0", "--", "nothing"], 2, "BAD_ARGUMENT")).toContain("nothing");
+    expect(await refused(["restore", "c0"], 2, "BAD_ARGUMENT")).toContain("path");
+    expect(await refused(["restore", "c0", "--", "../x"], 1, "PATH_OUTSIDE")).toContain("../x");
+    expect(await done("undo", "--dry-run")).toContain("Would go back to c1");
+    await done("undo");
+    expect([get("src/a.ts"), get("new")]).toEqual(["2", "2"]);
+    expect(await json("restore", "c0", "--", "b")).toMatchObject({ paths: ["b"], restored: { changed: ["b"] } });
+  });
+
+  test("fork makes workspaces of their own", async () => {
+    put("a", "1");
+    await done("checkpoint");
+    put("a", "2");
+    await done("checkpoint");
+    const into = join(base, "branches");
+    expect(await done("fork", "c0", "--into", into, "--count", "2")).toContain("2 branches from c0 of thread cli:");
+    expect(["1", "2"].map((name) => readFileSync(join(into, name, "a"), "utf8"))).toEqual(["1", "1"]);
+    const [one] = await json("fork", "c1", "--into", join(base, "one"));
+    expect(one).toMatchObject({
+      id: "b3",
+      state: "open",
+      source: { thread: "cli", checkpoint: "c1" },
+      folder: join(base, "one"),
+    });
+    const inBranch = (...args: string[]): Promise<Ran> => run(["--workspace", join(into, "1"), ...args]);
+    expect((await inBranch("checkpoint")).stdout).toContain("c2 of thread cli, nothing changed since c0");
+    expect((await inBranch("list")).stdout).toMatch(/ c0 .*\n\* c2 /);
+    expect(await done("list", "--all")).toMatch(/b1\/c2 .* b1\n/);
+    expect((await json("list")).map((row: { id: string }) => row.id)).toEqual(["c0", "c1"]);
+    await refused(["fork", "c0", "--into", join(base, "one")], 1, "FOLDER_NOT_EMPTY");
+    await refused(["fork", "c0", "--into", join(workspace, "in")], 1, "BRANCH_INSIDE_WORKSPACE");
+    await refused(["fork", "c9", "--into", join(base, "x")], 1, "UNKNOWN_CHECKPOINT");
+    await refused(["fork", "c0"], 2, "BAD_ARGUMENT");
+    await refused(["fork", "c0", "--into", join(base, "x"), "--count", "many"], 2, "BAD_ARGUMENT");
+    await refused(["fork", "c0", "--into", join(base, "x"), "--count", "0"], 2, "BAD_ARGUMENT");
+    expect(existsSync(join(base, "x"))).toBe(false);
+  });
+
+  test("progress is told on stderr, and never with --json", async () => {
+    put("a", "1");
+    const loud = { env: { AGENTREWIND_PROGRESS_AFTER: "0" } };
+    expect((await run(["checkpoint"], loud)).stderr).toBe("checkpoint: reading the workspace (0 s)\n");
+    expect((await run(["--json", "checkpoint"], loud)).stderr).toBe("");
   });
 
   test("a side branch stands indented below the checkpoint where it began", async () => {
@@ -272,7 +335,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 2,
+        format: 3,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,

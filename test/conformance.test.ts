@@ -34,6 +34,7 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
       cacheFile: join(place.store, "cache", "e1.tree"),
       isHeld: (snapshot) => objects.has(Buffer.from(snapshot, "hex")),
       raiseGeneration: () => ++generation,
+      forks: join(place.base, "forks"),
     });
     const environment: Environment = {
       ...inner,
@@ -370,6 +371,76 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
     breaker: (inner, place) => ({
       readFile: async (path) =>
         ["out/f", "file"].includes(path) ? fs.readFileSync(at(place, path)) : inner.readFile(path),
+    }),
+  },
+  {
+    what: "paths are ignored",
+    fails: "with paths, only these go back",
+    breaker: (inner) => ({
+      restore: (manifest, { paths, ...options } = {}) =>
+        inner.restore(manifest, paths?.has("part/deep") ? options : { ...options, ...(paths && { paths }) }),
+    }),
+  },
+  {
+    what: "unknown paths are passed over",
+    fails: "a path that neither state has is refused, with nothing touched",
+    breaker: (inner) => ({
+      restore: (manifest, { paths, ...options } = {}) =>
+        inner.restore(manifest, {
+          ...options,
+          ...(paths && { paths: new Set([...paths].filter((path) => path !== "not-known")) }),
+        }),
+    }),
+  },
+  {
+    what: "a dry run is none",
+    fails: "a dry run says what a restore would do, and touches nothing",
+    breaker: (inner) => ({ restore: (manifest, { dryRun: _, ...options } = {}) => inner.restore(manifest, options) }),
+  },
+  {
+    what: "commands go on",
+    fails: "settle ends the commands that still run",
+    breaker: (inner, place) => ({
+      async settle() {
+        await inner.settle?.();
+        if (present(at(place, "begun"))) fs.writeFileSync(at(place, "late"), "late");
+      },
+    }),
+  },
+  {
+    what: "forks are of the present state",
+    fails: "forks are equal to the state, whatever the environment holds now",
+    breaker: (inner, place) => ({
+      fork: async (manifest, count, options) =>
+        inner.fork?.(
+          present(at(place, "later")) ? (await inner.capture().captured).manifest : manifest,
+          count,
+          options,
+        ) ?? [],
+    }),
+  },
+  {
+    what: "forks share their files",
+    fails: "a write in a fork is seen in no other, and not in the environment",
+    breaker: (inner, place) => ({
+      async fork(manifest, count, options) {
+        const forks = (await inner.fork?.(manifest, count, options)) ?? [];
+        if (!present(at(place, "shared"))) return forks;
+        for (const fork of forks) {
+          const file = fork.path("shared") as string;
+          fs.rmSync(file);
+          fs.linkSync(at(place, "shared"), file);
+        }
+        return forks;
+      },
+    }),
+  },
+  {
+    what: "a fork of nothing is empty",
+    fails: "a fork of a state that is not there is refused",
+    breaker: (inner) => ({
+      fork: async (manifest, count, options) =>
+        manifest.files === "0".repeat(64) ? [] : ((await inner.fork?.(manifest, count, options)) ?? []),
     }),
   },
   {

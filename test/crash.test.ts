@@ -236,7 +236,9 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
   }
 
   test("every fault point was hit", () => {
-    const never = (Object.keys(faultPoints) as FaultPoint[]).filter((point) => !hit.has(point));
+    // Those of branches are reached in test/fork.test.ts.
+    const own = (Object.keys(faultPoints) as FaultPoint[]).filter((point) => !/^(fork|branch)\./.test(point));
+    const never = own.filter((point) => !hit.has(point));
     expect(never).toEqual([]);
   });
 });

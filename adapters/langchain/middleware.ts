@@ -42,7 +42,7 @@ type Reply = Awaited<ReturnType<Parameters<NonNullable<ReturnType<typeof createM
  * `const rw = rewindMiddleware(rewind); const agent = rw.attach(createAgent({ …, middleware: [rw] }))`.
  */
 export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOptions = {}) {
-  const threads = makeThreads(rewind, options.thread);
+  const threads = makeThreads(rewind, options.thread, () => kinds !== undefined);
   const humanMessages = options.humanMessages ?? "keep";
   let kinds: ChannelKinds | undefined;
   /**
@@ -82,7 +82,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
           const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = onlyRewind(await handler({ ...request, messages: [...shown] }), thread);
-          await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)) });
+          await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });
           return entry.update === null ? reply : withState(reply, entry.messages, entry.update);
         } catch (error) {
           turn?.end();
@@ -110,7 +110,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const leave = await thread.enterTool(boundariesOf(before));
       if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
-        return await handler(request);
+        return await leave.run(async () => handler(request));
       } catch (error) {
         if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
         return failure(name, callId, `${error}\n Please fix your mistakes.`);

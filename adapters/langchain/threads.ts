@@ -21,7 +21,7 @@ export interface Threads {
 /** Runs without `thread_id` end with their process; the oldest are forgotten. */
 const keysKept = 10_000;
 
-export function makeThreads(rewind: Rewind, fixed: string | undefined): Threads {
+export function makeThreads(rewind: Rewind, fixed: string | undefined, restoresChannels: () => boolean): Threads {
   const runs = new Map<string, string>();
 
   function remember(key: string, name: string): void {
@@ -47,7 +47,7 @@ export function makeThreads(rewind: Rewind, fixed: string | undefined): Threads 
   ): Thread {
     const base = fixed ?? (typeof id === "string" || typeof id === "number" ? `${id}` : runOf(messages, start));
     const path = typeof namespace === "string" ? namespace.split("|").slice(0, -1).map(stepName) : [];
-    return rewind.thread([base, ...path].join("/"), { serializer: langchainSerializer });
+    return rewind.thread([base, ...path].join("/"), { serializer: langchainSerializer, restoresChannels });
   }
 
   return {

@@ -27,10 +27,10 @@ export async function connectRemote(url: string): Promise<Environment> {
       durable.catch(() => {});
       return { captured, durable };
     },
-    async restore(manifest, { keep, paths, signal } = {}) {
-      const lists = [[...(keep ?? [])], paths === undefined ? null : [...paths]];
-      const result = await call<Restored & { moved: string }>("restore", [manifest, ...lists], signal);
-      handle = result.moved;
+    async restore(manifest, { keep, paths, dryRun, signal } = {}) {
+      const options = { keep: [...(keep ?? [])], ...(paths && { paths: [...paths] }), ...(dryRun && { dryRun }) };
+      const result = await call<Restored>("restore", [manifest, options], signal);
+      handle = result.moved ?? handle;
       return result;
     },
     diff: (from, to) => call("diff", [from, to]),

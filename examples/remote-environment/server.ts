@@ -26,10 +26,13 @@ async function stop(handle: string): Promise<void> {
   rmSync(join(base, handle), { recursive: true, force: true });
 }
 
-async function restore(handle: string, manifest: Manifest, keep: string[], paths: string[] | null): Promise<unknown> {
+type Options = { keep: string[]; paths?: string[]; dryRun?: boolean };
+
+async function restore(handle: string, manifest: Manifest, { keep, paths, dryRun }: Options): Promise<unknown> {
+  const options = { keep: new Set(keep), ...(paths && { paths: new Set(paths) }), ...(dryRun && { dryRun }) };
+  if (dryRun) return (machines.get(handle) as Rewind).environment.restore(manifest, options);
   const next = await start(handle);
   try {
-    const options = { keep: new Set(keep), ...(paths === null ? {} : { paths: new Set(paths) }) };
     const restored = await (machines.get(next) as Rewind).environment.restore(manifest, options);
     await stop(handle);
     return { ...restored, generation: made, moved: next };
@@ -51,7 +54,7 @@ async function answer(handle: string, call: string, args: any[], signal: AbortSi
     durables.set(id, capture.durable);
     return { ...(await capture.captured), id };
   }
-  if (call === "restore") return restore(handle, args[0], args[1], args[2]);
+  if (call === "restore") return restore(handle, args[0], args[1]);
   if (call === "exec") return environment.exec(args[0], { ...args[1], signal });
   if (call === "readFile") return Buffer.from(await environment.readFile(args[0])).toString("base64");
   if (call === "writeFile") return environment.writeFile(args[0], Buffer.from(args[1], "base64"));

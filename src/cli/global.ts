@@ -46,7 +46,8 @@ export function toGlobal(options: GivenOptions): Global {
 export const commandLine = (global: Global, command: string): string =>
   ["agentrewind", global.given, command].filter((part) => part !== "").join(" ");
 
-const quoted = (text: string): string => (/^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+export const quoted = (text: string): string =>
+  /^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Also when it was deleted: then the shell still knows its name. */
 function currentFolder(): string {

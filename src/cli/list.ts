@@ -30,7 +30,7 @@ export function list(global: Global, { all = false }: { readonly all?: boolean }
       text: (paint) => [
         heading(name, others),
         ...(shown.length === 0 ? ["No checkpoints yet."] : table(all ? treeRows(shown) : flat(shown), all, paint)),
-        ...(all ? [] : abandonedLine(global, whole.filter((one) => !one.active).length)),
+        ...(all ? [] : abandonedLine(global, whole.filter((one) => !one.active && branchOf(one) === null).length)),
       ],
     };
   });
@@ -56,7 +56,7 @@ function table(rows: readonly Row[], branches: boolean, paint: Paint): string[] 
     `${checkpoint.head ? "*" : " "} ${"  ".repeat(Math.min(depth, 12))}${checkpoint.id}`,
     `${checkpoint.turn}`,
     checkpoint.state,
-    ...(branches ? [checkpoint.active ? "active" : "abandoned"] : []),
+    ...(branches ? [checkpoint.active ? "active" : (branchOf(checkpoint) ?? "abandoned")] : []),
     checkpoint.label === null ? "" : `"${oneLine(checkpoint.label, labelLimit)}"`,
     oneLine(describeDone(checkpoint), doneLimit),
     shortChanges(checkpoint.changes, filesLimit),
@@ -82,6 +82,9 @@ function prunedLine({ checkpoint, depth }: Row, paint: Paint): string[] {
   if (checkpoint.pruned === 0) return [];
   return [paint("dim", `  ${"  ".repeat(Math.min(depth, 12))}… ${plural(checkpoint.pruned, "checkpoint")} pruned`)];
 }
+
+/** Of another workspace's thread that was forked from this one: its ids are named with it. */
+const branchOf = ({ id, branch }: Checkpoint): string | null => (id.includes("/") ? (branch ?? "source") : null);
 
 const length = (text: string): number => [...text].length;
 

@@ -6,6 +6,7 @@ import type { Global } from "./global.ts";
 import { print } from "./output.ts";
 import { refusedPlatform } from "./platform.ts";
 import { makeProgram } from "./program.ts";
+import { showProgress } from "./progress.ts";
 import { oneLine } from "./safe.ts";
 
 /** `--json` of ours, also where the rest is not understood. */
@@ -37,7 +38,8 @@ async function main(args: readonly string[]): Promise<void> {
     const program = makeProgram(json, async (name, global, work) => {
       const refused = name === "doctor" ? undefined : refusedPlatform();
       if (refused !== undefined) throw refused;
-      const output = await work(global);
+      const stop = global.json ? undefined : showProgress(process.stderr);
+      const output = await work(global).finally(() => stop?.());
       print(output, global.json);
       if (output.failure !== undefined) fail(output.failure, global.json);
       if (!global.json) await warnOfSize(name, global);

@@ -41,9 +41,18 @@ const halves: Record<Scope, string> = {
   context: "conversation only",
 };
 
-function headline({ checkpoint, timings, notRestored }: Moved, { kind, scope, dryRun }: MovedAs, paint: Paint): string {
+function headline(
+  { checkpoint, timings, notRestored, paths }: Moved,
+  { kind, scope, dryRun }: MovedAs,
+  paint: Paint,
+): string {
   const label = checkpoint.label === null ? "" : `, "${oneLine(checkpoint.label)}"`;
   const target = `${paint("bold", checkpoint.id)} (turn ${checkpoint.turn}${label}) of thread ${oneLine(checkpoint.thread)}`;
+  if (paths !== null) {
+    const partly = notRestored.length > 0 ? " Not all of it could be restored." : "";
+    if (dryRun) return `Would take ${plural(paths.length, "path")} back to ${target}.`;
+    return `Took ${plural(paths.length, "path")} back to ${checkpoint.partial?.from ?? "a checkpoint"}, in ${milliseconds(timings.exposedMs)}; the rest stays.${partly} The workspace is ${target} now.`;
+  }
   if (dryRun) return `Would go back to ${target}: ${halves[scope]}.`;
   const did = kind === "undo" ? "Undone: at" : "Back at";
   const partly = notRestored.length > 0 ? ", but not all files could be restored" : "";

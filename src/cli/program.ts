@@ -1,5 +1,5 @@
 // The commands and their options; each command's own file is loaded when it runs.
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { type GivenOptions, type Global, toGlobal } from "./global.ts";
 import type { Output } from "./output.ts";
 import { packageVersion } from "./version.ts";
@@ -74,9 +74,31 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("restore <id> <path...>")
+    .usage("[options] ID -- PATH...")
+    .description("take back only some files or folders; the rest and the conversation stay")
+    .option("--lesson <text>", "what the agent should know from now on")
+    .option("--dry-run", "say what would happen, and change nothing")
+    .action((id: string, paths: string[], options, command: Command) =>
+      start(command, async (global) => (await import("./restore.ts")).restore(global, id, paths, options)),
+    );
+
+  program
     .command("undo")
     .description("undo the last rewind")
-    .action((_, command: Command) => start(command, async (global) => (await import("./undo.ts")).undo(global)));
+    .option("--dry-run", "say what would happen, and change nothing")
+    .action((options, command: Command) =>
+      start(command, async (global) => (await import("./undo.ts")).undo(global, options)),
+    );
+
+  program
+    .command("fork <id>")
+    .description("make independent workspaces that go on from a checkpoint")
+    .requiredOption("--into <dir>", "the new folder; of more than one, its subfolders 1, 2, ...")
+    .option("--count <n>", "how many (default: 1)", wholeNumber)
+    .action((id: string, options, command: Command) =>
+      start(command, async (global) => (await import("./fork.ts")).fork(global, id, options)),
+    );
 
   program
     .command("exec <command...>")
@@ -107,4 +129,9 @@ export function makeProgram(json: boolean, run: Run): Command {
     .action((_, command: Command) => start(command, async (global) => (await import("./verify.ts")).verify(global)));
 
   return program;
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("It must be a whole number.");
 }

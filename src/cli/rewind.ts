@@ -10,12 +10,20 @@ export interface RewindOptions {
   readonly lesson?: string;
   readonly dryRun?: boolean;
   readonly scope?: Scope;
+  readonly paths?: readonly string[];
 }
 
 export async function rewind(global: Global, to: string, options: RewindOptions): Promise<Output> {
-  const { scope = "both", dryRun = false, lesson } = options;
+  const { scope = "both", dryRun = false, lesson, paths } = options;
   // The key makes it one rewind, also when the holder ends before it answers.
-  const request = { to, scope, dryRun, key: randomUUID(), ...(lesson === undefined ? {} : { lesson }) };
+  const request = {
+    to,
+    scope,
+    dryRun,
+    key: randomUUID(),
+    ...(lesson === undefined ? {} : { lesson }),
+    ...(paths === undefined ? {} : { paths }),
+  };
   const moved = await give<Moved>(global, {
     command: "rewind",
     arguments: request,

@@ -40,6 +40,15 @@ function lines(one: Shown, paint: Paint): string[] {
     field("made", `${one.createdAt}, ${kinds[one.kind]}`),
     field("turn", `${one.turn}`),
     field("parent", one.parent ?? "none"),
+    ...(one.branch === null ? [] : [field("branch", one.branch)]),
+    ...(one.partial === null
+      ? []
+      : [
+          field(
+            "paths",
+            `from ${one.partial.from ?? "a pruned one"}: ${one.partial.paths.map((path) => safe(path || ".")).join(", ")}`,
+          ),
+        ]),
     ...(one.anchor === null ? [] : [field("anchor", oneLine(one.anchor))]),
     field("messages", `${one.messages}`),
     field("manifest", `files ${one.environment.files ?? "none"}, processes ${one.environment.processes ?? "none"}`),
@@ -70,6 +79,7 @@ const kinds = {
   turn: "at a model decision",
   explicit: "asked for",
   safety: "the state that a rewind left",
+  partial: "when some paths were taken back",
 } as const;
 
 const section = (title: string, rest: readonly string[], paint: Paint): string[] =>

@@ -5,14 +5,14 @@ import { type Moved, movedOutput, withoutContext } from "./moved.ts";
 import type { Output } from "./output.ts";
 import { give } from "./writer.ts";
 
-export async function undo(global: Global): Promise<Output> {
+export async function undo(global: Global, { dryRun = false }: { readonly dryRun?: boolean }): Promise<Output> {
   const moved = await give<Moved>(global, {
     command: "undo",
-    arguments: {},
-    here: async (thread) => withoutContext(await thread.undo()),
+    arguments: { dryRun },
+    here: async (thread) => withoutContext(await thread.undo({ dryRun })),
     begins: false,
     async afterLoss(thread, epochBefore) {
-      if (thread.epoch === epochBefore) return withoutContext(await thread.undo());
+      if (dryRun || thread.epoch === epochBefore) return withoutContext(await thread.undo({ dryRun }));
       // A second undo would undo the rewind before that.
       throw new RewindError(
         "CONTROL_FAILED",
@@ -21,5 +21,5 @@ export async function undo(global: Global): Promise<Output> {
       );
     },
   });
-  return movedOutput(global, moved, { kind: "undo", scope: "both", dryRun: false });
+  return movedOutput(global, moved, { kind: "undo", scope: "both", dryRun });
 }

@@ -1,6 +1,7 @@
 // Numbers in words.
 
-export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+export const plural = (count: number, noun: string, many = `${noun}s`): string =>
+  `${count} ${count === 1 ? noun : many}`;
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 

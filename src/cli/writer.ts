@@ -1,7 +1,8 @@
 // Commands that change something: handed to the process that holds the workspace, or done here under the lock.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isRewindError, RewindError } from "../errors.ts";
-import { openRewind, type Rewind } from "../rewind.ts";
+import type { Rewind } from "../opened.ts";
+import { openRewind } from "../rewind.ts";
 import type { ControlCommand } from "../session/control.ts";
 import { opaqueSerializer } from "../session/serializer.ts";
 import type { Thread } from "../session/thread.ts";

@@ -3,6 +3,8 @@ import { captureChecks } from "./environment-capture.ts";
 import type { EnvironmentInitializer } from "./environment-check.ts";
 import { commandChecks } from "./environment-commands.ts";
 import { fileChecks } from "./environment-files.ts";
+import { forkChecks } from "./environment-fork.ts";
+import { partialChecks } from "./environment-partial.ts";
 import { restoreChecks } from "./environment-restore.ts";
 import type { ConformanceTest } from "./test.ts";
 
@@ -11,7 +13,7 @@ import type { ConformanceTest } from "./test.ts";
  * for "times", "modes", "symbolic links", "hard links" and "FIFOs".
  */
 export function environmentSuite(initializer: EnvironmentInitializer): ConformanceTest[] {
-  const checks = [...captureChecks, ...restoreChecks, ...fileChecks, ...commandChecks];
+  const checks = [...captureChecks, ...restoreChecks, ...partialChecks, ...forkChecks, ...fileChecks, ...commandChecks];
   return checks.map(({ name, check }) => ({
     name,
     async run() {

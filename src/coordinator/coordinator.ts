@@ -1,19 +1,39 @@
 // The turn boundary of one environment: one capture or restore at a time, and a place where requests from outside wait for the boundary.
 
+import { AsyncLocalStorage } from "node:async_hooks";
+import { RewindError } from "../errors.ts";
+
 /** How long nothing may run before a waiting request takes the gap between two steps of an agent for the boundary. */
 const idleMs = 100;
 
 export interface Coordinator {
   /** Runs `work` when no capture, restore or other exclusive work runs. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
-  /** As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair. */
+  /**
+   * As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair.
+   * @throws INSIDE_TOOL from inside of a tool, which would wait for itself
+   */
   betweenTools<T>(work: () => Promise<T>): Promise<T>;
   /** Marks a model call or a tool as running; call the result when it ends. */
   enter(what: "model" | "tool"): () => void;
+  /** As `enter("tool")`; what `run` calls is known to be inside of this tool. */
+  enterTool(): RunningTool;
   /** Runs `work` at the next turn boundary, at once when nothing runs. */
   atBoundary<T>(work: () => Promise<T>): Promise<T>;
   /** A turn begins: requests that wait for the boundary run now, unless a tool still runs (the turn is then one inside of it). */
   boundary(): Promise<void>;
+}
+
+/** Call it when the tool has ended. */
+export interface RunningTool {
+  (): void;
+  run<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** What a tool that runs leaves in everything that it starts. */
+interface Frame {
+  ended: boolean;
+  readonly outer: Frame | undefined;
 }
 
 /** @param settle runs before each exclusive work: finishes what an earlier one had to leave half done */
@@ -24,6 +44,7 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
   const toolsEnded: (() => void)[] = [];
   let waiting: (() => Promise<void>)[] = [];
   let timer: NodeJS.Timeout | undefined;
+  const frames = new AsyncLocalStorage<Frame>();
 
   const exclusive = <T>(work: () => Promise<T>): Promise<T> => {
     const result = tail.then(settle).then(work);
@@ -43,7 +64,21 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     if (waiting.length > 0 && running === 0) timer = setTimeout(() => void drain(), idleMs);
   }
 
+  function requireOutside(): void {
+    for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
+      if (frame.ended) continue;
+      throw new RewindError(
+        "INSIDE_TOOL",
+        "This was asked for from inside of a tool that still runs; it would wait for itself.",
+        {
+          hint: "Return from the tool first and ask from outside of it; the agent itself has its `rewind` tool.",
+        },
+      );
+    }
+  }
+
   async function betweenTools<T>(work: () => Promise<T>): Promise<T> {
+    requireOutside();
     for (;;) {
       if (tools > 0) await new Promise<void>((resolve) => toolsEnded.push(resolve));
       const done = await exclusive(async () => (tools > 0 ? undefined : { value: await work() }));
@@ -56,21 +91,32 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     for (const resolve of toolsEnded.splice(0)) resolve();
   }
 
+  function enter(what: "model" | "tool"): () => void {
+    running++;
+    if (what === "tool") tools++;
+    clearTimeout(timer);
+    let left = false;
+    return () => {
+      if (left) return;
+      left = true;
+      running--;
+      if (what === "tool") leaveTool();
+      armTimer();
+    };
+  }
+
   return {
     exclusive,
     betweenTools,
-    enter(what) {
-      running++;
-      if (what === "tool") tools++;
-      clearTimeout(timer);
-      let left = false;
-      return () => {
-        if (left) return;
-        left = true;
-        running--;
-        if (what === "tool") leaveTool();
-        armTimer();
+    enter,
+    enterTool() {
+      const leave = enter("tool");
+      const frame: Frame = { ended: false, outer: frames.getStore() };
+      const end = (): void => {
+        frame.ended = true;
+        leave();
       };
+      return Object.assign(end, { run: <T>(work: () => Promise<T>): Promise<T> => frames.run(frame, work) });
     },
     atBoundary(work) {
       return new Promise((resolve, reject) => {

@@ -73,9 +73,26 @@ export interface RestoreOptions {
    * return to, and is not overwritten.
    */
   readonly since?: Manifest;
-  /** Display-form paths, a directory for all that is below it: only these are restored. Directories above them are made where they are missing. */
+  /** Display-form paths that alone go back, a directory with all below it; everything else keeps its present state. "" is the root. */
   readonly paths?: ReadonlySet<string>;
+  /** Says what would be restored and what not, and touches nothing. */
+  readonly dryRun?: boolean;
   readonly signal?: AbortSignal;
+}
+
+export interface ForkOptions {
+  /** One directory for each, not there yet or empty; without it the environment chooses places of its own. */
+  readonly into?: readonly string[];
+  /** Called when one is complete. */
+  readonly onMade?: (done: number) => void;
+}
+
+/** What `fork` made. */
+export interface ForkedEnvironment extends Environment {
+  /** Differs from the manifest, and why. */
+  readonly notRestored: readonly Problem[];
+  /** Removes it with everything in it. */
+  discard(): Promise<void>;
 }
 
 export interface Restored {
@@ -131,9 +148,14 @@ export interface ProbeResult {
  *   reported as an empty state. Two captures without a change between them MUST give equal manifests.
  * - `restore` MUST be idempotent: killed at any point and called again with the same manifest it ends in the same state. It MUST
  *   check that everything it needs is there before it touches anything, and reject with the environment unchanged if not.
- *   After it, `capture` gives the restored manifest again, but for `keep`, `paths` and `notRestored`.
+ *   After it, `capture` gives the restored manifest again, but for `keep`, `notRestored` and what `paths` leaves out. A path of `paths` that
+ *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched.
  * - With `since`, what was changed after that state MUST NOT be lost: it is left as it is, and named in `notRestored` where the manifest wants something else,
  *   or it stays behind an older handle.
+ * - `settle` ends the commands that `exec` still runs and resolves when nothing of them writes any more: what they write after a restore would
+ *   belong to no state.
+ * - `fork` gives environments that are equal to the manifest and independent: a write in one is seen in no other and not in this one. If one cannot
+ *   be made, none is left.
  * - A manifest stays restorable after `close` and in another process, unless `durable` was not reached before a power loss.
  * - Nothing outside the environment is ever read or written through a link inside it.
  * - `close` ends what the implementation started for itself; it never destroys captured state.
@@ -148,7 +170,9 @@ export interface Environment {
   /** What differs between two states that were captured here. */
   diff(from: Manifest, to: Manifest): Promise<FileChanges>;
   /** N independent environments that start from the manifest. Rejects with NOT_AVAILABLE unless `capabilities.fork`. */
-  fork?(manifest: Manifest, count: number): Promise<Environment[]>;
+  fork?(manifest: Manifest, count: number, options?: ForkOptions): Promise<ForkedEnvironment[]>;
+  /** Where it is missing, commands must have ended before a restore. */
+  settle?(): Promise<void>;
   exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, data: string | Uint8Array): Promise<void>;

@@ -1,30 +1,44 @@
 // Which rewinds are refused, and what to do instead.
+import type { FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import { compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
+import { covers } from "./paths.ts";
 import { lineBetween } from "./perform.ts";
+import { changedPaths } from "./texts.ts";
 import { checkpointTool, listCheckpointsTool, rewindTool } from "./tools.ts";
 import type { Activity, Scope } from "./types.ts";
-import { checkpointId } from "./views.ts";
+import { branchId, checkpointId, parseCheckpointId } from "./views.ts";
 
 const shownIds = 12;
 const ownTools: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
 
-/** @throws UNKNOWN_CHECKPOINT */
-export function requireCheckpoint(deps: SessionDeps, thread: ThreadRow | undefined, seq: number): CheckpointRow {
-  const row = thread === undefined ? undefined : deps.catalog.checkpointBySeq(thread.id, seq);
+/** @throws UNKNOWN_CHECKPOINT, BAD_CHECKPOINT */
+export function requireCheckpoint(deps: SessionDeps, thread: ThreadRow | undefined, id: string): CheckpointRow {
+  const { branch, seq } = parseCheckpointId(id);
+  const row = thread && findCheckpoint(deps, thread, branch, seq);
   if (row !== undefined) return row;
-  const gone = thread !== undefined && seq < thread.next_seq;
+  const gone = branch === null && thread !== undefined && seq < thread.next_seq;
+  const asked = branch === null ? `c${seq}` : `${branchId(branch)}/c${seq}`;
   const known = thread === undefined ? [] : deps.catalog.lineage(thread.head).slice(0, shownIds).map(checkpointId);
   throw new RewindError(
     "UNKNOWN_CHECKPOINT",
-    gone ? `c${seq} is not in this thread any more.` : `There is no checkpoint c${seq} in this thread.`,
+    gone ? `${asked} is not in this thread any more.` : `There is no checkpoint ${asked} in this thread.`,
     {
       hint: known.length === 0 ? "There are none yet." : `Use one of ${known.join(", ")}, or list the checkpoints.`,
-      details: { asked: `c${seq}`, known },
+      details: { asked, known },
     },
   );
 }
+
+const findCheckpoint = (
+  { catalog }: SessionDeps,
+  thread: ThreadRow,
+  branch: number | null,
+  seq: number,
+): CheckpointRow | undefined =>
+  branch === null ? catalog.checkpointBySeq(thread.id, seq) : catalog.checkpointOfBranch(thread.id, branch, seq);
 
 /** @throws NOT_RESTORABLE */
 export function requireRestorable(deps: SessionDeps, target: CheckpointRow, scope: Scope): void {
@@ -74,13 +88,21 @@ export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: Chec
 }
 
 /** Another thread's turns in the same environment are not this thread's to undo. @throws SHARED_ENVIRONMENT */
-export function requireOwnTimeline(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow, scope: Scope): void {
+export function requireOwnTimeline(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  target: CheckpointRow,
+  scope: Scope,
+  paths: readonly string[] | null = null,
+): void {
   if (scope === "context") return;
   const { catalog } = deps;
   const kept = new Set(catalog.lineage(target.id, "timeline").map((row) => row.id));
+  // What it adopted was made in another thread and is its own all the same.
+  const own = new Set(catalog.lineage(thread.head).map((row) => row.id));
   const foreign = catalog
     .lineage(catalog.timelineHead(), "timeline")
-    .filter((row) => !kept.has(row.id) && row.thread !== thread.id);
+    .filter((row) => !kept.has(row.id) && row.thread !== thread.id && !own.has(row.id) && touches(row, paths));
   if (foreign.length === 0) return;
   const names = [...new Set(foreign.map((row) => row.thread_name))];
   throw new RewindError(
@@ -89,6 +111,34 @@ export function requireOwnTimeline(deps: SessionDeps, thread: ThreadRow, target:
     {
       hint: 'Rewind the conversation alone (scope "context"), or give each thread a workspace of its own.',
       details: { threads: names, checkpoints: foreign.map((row) => `${row.thread_name}/${checkpointId(row)}`) },
+    },
+  );
+}
+
+function touches({ changes }: CheckpointRow, paths: readonly string[] | null): boolean {
+  if (paths === null || changes === null) return true;
+  return changedPaths(JSON.parse(changes) as FileChanges).some((path) => covers(paths, path));
+}
+
+/**
+ * A conversation that an adapter takes over must be one that it can put back whole: found out before anything moves.
+ * @throws NOT_ATTACHED
+ */
+export function requireChannels(
+  { catalog, objects, restoresChannels }: SessionDeps,
+  thread: ThreadRow,
+  target: CheckpointRow,
+): void {
+  const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+  if (head === undefined || restoresChannels.get(thread.name)?.() !== false) return;
+  const { channels } = compareContexts(objects, head.context, target.context);
+  if (channels.length === 0) return;
+  throw new RewindError(
+    "NOT_ATTACHED",
+    `The state ${channels.map((name) => `"${name}"`).join(", ")} differs from ${checkpointId(target)}, and the agent that runs does not know how to put it back. Nothing was changed.`,
+    {
+      hint: 'Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`. Or rewind the files alone (scope "environment").',
+      details: { channels },
     },
   );
 }

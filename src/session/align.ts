@@ -49,9 +49,13 @@ export async function alignThread(
   let known: CheckpointRow | undefined;
   let toolsSince = false;
   let behind = 0;
+  let justReturned = false;
   for (const boundary of boundaries) {
-    known = catalog.checkpointByAnchor(thread.id, boundary.anchor) ?? returnedTo(deps, thread, boundary);
+    known = catalog.checkpointByAnchor(thread.id, boundary.anchor);
     if (known !== undefined) break;
+    known = returnedTo(deps, thread, boundary);
+    justReturned = known !== undefined;
+    if (justReturned) break;
     toolsSince ||= boundary.tool;
     behind++;
   }
@@ -72,7 +76,9 @@ export async function alignThread(
 
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
-    const wentBack = at === "model" && behind === 0 && known.id === thread.head && known.tools === "ran";
+    // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
+    const wentBack =
+      at === "model" && behind === 0 && !justReturned && known.id === thread.head && known.tools === "ran";
     if (!wentBack || !(await actions.changedSince(known))) {
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
@@ -83,7 +89,7 @@ export async function alignThread(
 
 function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): CheckpointRow | undefined {
   if (boundary.returnedTo === undefined) return undefined;
-  return deps.catalog.checkpointBySeq(thread.id, parseCheckpointId(boundary.returnedTo));
+  return deps.catalog.checkpointBySeq(thread.id, parseCheckpointId(boundary.returnedTo).seq);
 }
 
 /** Where a framework is whose thread's head is `head`: explicit and safety checkpoints have no message of their own. */
@@ -97,7 +103,7 @@ function undelivered(rewinds: readonly RewindRow[]): RewindRow[] {
   for (const row of rewinds) {
     if (row.delivered !== 0) continue;
     const last = pending.at(-1);
-    if (row.kind === "undo" && last?.kind === "rewind" && last.undone !== 0) pending.pop();
+    if (row.kind === "undo" && last !== undefined && last.undone !== 0) pending.pop();
     else pending.push(row);
   }
   return pending;

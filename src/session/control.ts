@@ -3,6 +3,7 @@ import { z } from "zod";
 import { RewindError } from "../errors.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { Pruned, PruneRequest } from "./prune.ts";
+import type { UndoOptions } from "./rewinder.ts";
 import { opaqueSerializer } from "./serializer.ts";
 import { type CheckpointOptions, Thread } from "./thread.ts";
 import type { RewindRequest } from "./types.ts";
@@ -19,10 +20,12 @@ const commands = {
     to: z.string(),
     lesson: z.string().optional(),
     scope: z.enum(["both", "environment", "context"]).optional(),
+    paths: z.array(z.string()).optional(),
     dryRun: z.boolean().optional(),
     key: z.string().min(1).optional(),
   }),
-  undo: z.strictObject({ thread: threadName }),
+  undo: z.strictObject({ thread: threadName, dryRun: z.boolean().optional() }),
+  fork: z.strictObject({ thread: threadName, id: z.string(), count: z.int().optional(), into: z.string().optional() }),
   label: z.strictObject({ thread: threadName, label: z.string(), id: z.string().optional() }),
   prune: z.strictObject({
     thread: threadName,
@@ -47,6 +50,7 @@ export interface Upkeep {
 export async function performControl(
   deps: SessionDeps,
   upkeep: Upkeep,
+  fork: (id: string, request: Readonly<Record<string, unknown>>) => Promise<unknown>,
   request: { readonly command: string; readonly arguments: Readonly<Record<string, unknown>> },
   mayBegin: () => boolean,
 ): Promise<unknown> {
@@ -69,13 +73,22 @@ export async function performControl(
     return upkeep.prune(policy as PruneRequest);
   }
   const thread = new Thread(deps, given.thread, opaqueSerializer);
-  return deps.coordinator.atBoundary(async () => {
+  const requireWaiting = (): void => {
     if (!mayBegin())
       throw new RewindError("CLOSED", "Nobody waits for this request any more.", { hint: "Send the request again." });
+  };
+  if (request.command === "fork") {
+    // It reads a stored state only, and need not wait for the boundary.
+    const { id, ...rest } = given;
+    requireWaiting();
+    return fork(id as string, rest);
+  }
+  return deps.coordinator.atBoundary(async () => {
+    requireWaiting();
     const { thread: _, ...rest } = given;
     if (request.command === "checkpoint") return thread.checkpoint(rest as CheckpointOptions);
     if (request.command === "label") return thread.label(given.label as string, given.id as string | undefined);
-    if (request.command === "undo") return withoutContext(await thread.undo());
+    if (request.command === "undo") return withoutContext(await thread.undo(rest as UndoOptions));
     if (request.command === "diff") return thread.diff(given.from as string, given.to as string | undefined);
     return withoutContext(await thread.rewind(rest as unknown as RewindRequest));
   });

@@ -14,6 +14,8 @@ export interface SessionDeps {
   readonly gate: "captured" | "durable";
   readonly onCaptureFailure: "continue" | "stop";
   readonly budget: Budget;
+  /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */
+  readonly restoresChannels: Map<string, () => boolean>;
   /** `close` waits for work in the background that is given here. */
   readonly track: (work: Promise<unknown>) => void;
   /** @throws CLOSED */

@@ -29,9 +29,12 @@ export async function attribute(
   for (const [index, row] of captured.entries()) {
     const next = captured[index + 1];
     const end = next === undefined ? now : manifestOf(next);
-    if (gap || row.tools === "unknown") {
+    if (next?.kind === "partial") {
+      // A person took these paths back.
+      collect(await environment.diff(manifestOf(row), end), other);
+    } else if (gap || row.tools === "unknown") {
       collect(await environment.diff(manifestOf(row), end), agent);
-    } else if (row.tools === "none") {
+    } else if (row.tools === "none" || row.tools === "waiting") {
       collect(await environment.diff(manifestOf(row), end), other);
     } else {
       const started: Manifest =

@@ -3,19 +3,26 @@ import { performance } from "node:perf_hooks";
 import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
-import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
+import { reportProgress } from "../progress.ts";
+import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/catalog.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { lessonsToTell } from "./lessons.ts";
+import { selectPaths } from "./paths.ts";
 import { describeActivity, rewindMessage } from "./texts.ts";
 import type { Activity, Scope } from "./types.ts";
+import { branchId } from "./views.ts";
 
 export interface Move {
   readonly thread: ThreadRow;
   readonly target: CheckpointRow;
-  readonly kind: "rewind" | "undo" | "align";
+  readonly kind: "rewind" | "undo" | "align" | "adopt";
   readonly by: "agent" | "caller" | "framework";
   readonly scope: Scope;
+  /** Only these go back, and the head becomes a checkpoint of its own; null: all. */
+  readonly paths: readonly string[] | null;
+  /** Number of the branch that ends with it. */
+  readonly adopts: number | null;
   readonly external: "keep" | "restore";
   readonly key: string | null;
   readonly lesson: string | null;
@@ -42,17 +49,29 @@ export interface MoveResult {
 export interface Payload
   extends Pick<
     Move,
-    "kind" | "by" | "scope" | "key" | "lesson" | "undoes" | "delivered" | "deliveredTexts" | "carried"
+    | "kind"
+    | "by"
+    | "scope"
+    | "paths"
+    | "adopts"
+    | "key"
+    | "lesson"
+    | "undoes"
+    | "delivered"
+    | "deliveredTexts"
+    | "carried"
   > {
   readonly target: number;
   readonly left: number;
+  /** Number of the checkpoint that a restore of paths makes. */
+  readonly seq: number | null;
   readonly headBefore: number | null;
   readonly keep: readonly string[];
   readonly external: readonly string[];
   readonly conflicts: readonly string[];
 }
 
-const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
+export const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 export const noActivity: Activity = { said: "", actions: [] };
 
 export const manifestOf = (row: CheckpointRow): Manifest => ({ files: row.files, processes: row.processes });
@@ -74,7 +93,10 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   const { catalog, environment } = deps;
   const issued = catalog.epoch();
   const head = move.thread.head === null ? undefined : catalog.checkpoint(move.thread.head);
+  if (move.scope !== "context") await environment.settle?.();
+  reportProgress(move.kind, "reading the workspace");
   const captured = await captureLeft(deps);
+  if (move.target.thread !== move.thread.id) catalog.raiseSeq(move.thread.id, move.target.seq + 1);
   const left = await keepLeft(deps, move, head, captured, issued);
   // On disk before anything is overwritten: after a power loss the left state must not be gone from both places.
   await deps.objects.sync();
@@ -84,14 +106,20 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   const attribution =
     move.scope === "context" || captured === null
       ? { external: [], conflicts: [] }
-      : await attribute(environment, attributedLine(deps, move.target, move.thread.head), captured.manifest);
+      : selectPaths(
+          await attribute(environment, attributedLine(deps, move.target, move.thread.head), captured.manifest),
+          move.paths,
+        );
   const payload: Payload = {
     target: move.target.id,
     left: left.id,
+    seq: move.paths === null ? null : catalog.takeSeq(move.thread.id),
     headBefore: head?.id ?? null,
     kind: move.kind,
     by: move.by,
     scope: move.scope,
+    paths: move.paths,
+    adopts: move.adopts,
     key: move.key,
     lesson: move.lesson,
     undoes: move.undoes,
@@ -197,23 +225,8 @@ export async function finish(
   const { catalog, environment } = deps;
   const target = catalog.checkpoint(payload.target) as CheckpointRow;
   const left = catalog.checkpoint(payload.left) as CheckpointRow;
-  let notRestored: readonly Problem[] = [];
-  let restored: FileChanges = nothing;
-  if (payload.scope !== "context") {
-    const result = await environment.restore(manifestOf(target), {
-      keep: new Set(payload.keep),
-      ...(since === undefined ? {} : { since }),
-    });
-    notRestored = result.notRestored;
-    const fromLeft = since !== undefined && since.files === left.files && since.processes === left.processes;
-    restored =
-      fromLeft || left.state === "not-restorable"
-        ? result.restored
-        : without(
-            await environment.diff(manifestOf(left), manifestOf(target)),
-            new Set([...payload.keep, ...notRestored.map((one) => one.path)]),
-          );
-  }
+  reportProgress(payload.kind, "restoring the files");
+  const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target, since);
   fault("rewind.restored");
 
   const inContext = new Set(JSON.parse(target.lessons) as number[]);
@@ -224,6 +237,8 @@ export async function finish(
     target: `c${target.seq}`,
     before: before === undefined ? "" : describeActivity(JSON.parse(before.activity), { results: false }),
     scope: payload.scope,
+    paths: payload.paths,
+    branch: payload.adopts === null ? null : branchId(payload.adopts),
     restored,
     notRestored,
     kept: payload.keep,
@@ -253,13 +268,19 @@ export async function finish(
       scope: payload.scope,
       headBefore: payload.headBefore,
       leftAt: payload.left,
-      target: payload.target,
+      target: made ?? payload.target,
       delivered: payload.delivered,
       undoes: payload.undoes,
       lesson: payload.lesson,
-      lessons: payload.kind === "align" ? [...inContext] : [...inContext, ...told.map((one) => one.id)],
-      moveThread: payload.scope !== "environment",
+      lessons:
+        made !== null
+          ? made.lessons
+          : payload.kind === "align"
+            ? [...inContext]
+            : [...inContext, ...told.map((one) => one.id)],
+      moveThread: payload.scope !== "environment" || made !== null,
       moveTimeline: payload.scope !== "context",
+      adopts: payload.adopts,
       result,
     },
     issued,
@@ -269,6 +290,73 @@ export async function finish(
   await deps.syncLog().catch(() => {});
   return row;
 }
+
+interface RestoredTo {
+  readonly restored: FileChanges;
+  readonly notRestored: readonly Problem[];
+  /** What a restore of paths makes the head. */
+  readonly made: NewCheckpoint | null;
+}
+
+async function restoreTo(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  payload: Payload,
+  left: CheckpointRow,
+  target: CheckpointRow,
+  since: Manifest | undefined,
+): Promise<RestoredTo> {
+  const { environment } = deps;
+  const { scope, paths, keep } = payload;
+  if (scope === "context") return { restored: nothing, notRestored: [], made: null };
+  const options = {
+    keep: new Set(keep),
+    ...(paths === null ? {} : { paths: new Set(paths) }),
+    ...(since === undefined ? {} : { since }),
+  };
+  const { restored, notRestored } = await environment.restore(manifestOf(target), options);
+  const known = left.state !== "not-restorable";
+  if (paths !== null) {
+    const after = await environment.capture().captured;
+    // Durable before it is published: a head that is lost with the machine would take its conversation along.
+    await deps.objects.sync();
+    const changes = known ? await environment.diff(manifestOf(left), after.manifest) : null;
+    return { restored: changes ?? restored, notRestored, made: mixed(thread, payload, left, after, changes) };
+  }
+  const fromLeft = since !== undefined && since.files === left.files && since.processes === left.processes;
+  if (fromLeft || !known) return { restored, notRestored, made: null };
+  const all = await environment.diff(manifestOf(left), manifestOf(target));
+  return { restored: without(all, new Set([...keep, ...notRestored.map((one) => one.path)])), notRestored, made: null };
+}
+
+/** The conversation that was left, with files of two moments. */
+const mixed = (
+  thread: ThreadRow,
+  payload: Payload,
+  left: CheckpointRow,
+  after: Captured,
+  changes: FileChanges | null,
+): NewCheckpoint => ({
+  thread: thread.id,
+  seq: payload.seq as number,
+  parent: left.id,
+  turn: left.turn,
+  kind: "partial",
+  state: "captured",
+  reason: null,
+  label: null,
+  anchor: null,
+  context: left.context,
+  messages: left.messages,
+  serializer: left.serializer,
+  manifest: after.manifest,
+  changes,
+  activity: noActivity,
+  problems: after.problems,
+  timings: { exposedMs: after.captureMs, overlappedMs: 0, bytes: after.bytes },
+  lessons: JSON.parse(thread.lessons) as number[],
+  partial: { from: payload.target, paths: payload.paths as readonly string[] },
+});
 
 function without(changes: FileChanges, keep: ReadonlySet<string>): FileChanges {
   const rest = (paths: readonly string[]): string[] => paths.filter((path) => !keep.has(path));

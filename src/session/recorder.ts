@@ -1,8 +1,10 @@
 // Records the pairs of a thread: starts them, publishes them in one transaction, sees them to the disk.
+import { performance } from "node:perf_hooks";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
 import type { Captured, FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
+import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
 import { cleanActivity } from "./clean.ts";
 import type { SessionDeps } from "./deps.ts";
@@ -45,6 +47,7 @@ export class Recorder {
     const { environment, coordinator, objects, track } = this.#deps;
     const started = coordinator.exclusive(() =>
       objects.use(async () => {
+        reportProgress("checkpoint", "reading the workspace");
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
           signal: request.signal,
@@ -149,24 +152,32 @@ export class Recorder {
     return row;
   }
 
-  /** Looks once more before tools run: what changed while the model thought is not the agent's. */
-  async markTools(row: CheckpointRow, tools: boolean): Promise<void> {
-    const { catalog, environment, coordinator, objects } = this.#deps;
+  /**
+   * What changed while the model thought is not the agent's: notes whether tools run now, and from which state.
+   * @param look "tool": whoever runs the first tool looks (`look`)
+   */
+  async markTools(row: CheckpointRow, tools: boolean, look: "now" | "tool"): Promise<void> {
+    const { catalog, coordinator } = this.#deps;
     if (!tools) {
       if (row.tools === "unknown") catalog.markTools(row.id, "none", null);
-      return;
-    }
+    } else if (look === "tool") catalog.markTools(row.id, "waiting", null);
+    else await coordinator.exclusive(() => this.look(row));
+  }
+
+  /** Looks at the files before tools run. Runs alone. */
+  async look(row: CheckpointRow): Promise<void> {
+    const { catalog, environment, objects } = this.#deps;
     if (row.state === "not-restorable") return;
+    const start = performance.now();
     try {
-      await coordinator.exclusive(() =>
-        objects.use(async () => {
-          const now = await environment.capture().captured;
-          catalog.markTools(row.id, "ran", now.manifest);
-        }),
-      );
+      const now = await objects.use(() => environment.capture().captured);
+      catalog.markTools(row.id, "ran", now.manifest);
     } catch {
       catalog.markTools(row.id, "unknown", null);
     }
+    if (row.tools !== "waiting") return;
+    const timings = JSON.parse(row.timings) as Timings;
+    catalog.setTimings(row.id, { ...timings, exposedMs: timings.exposedMs + performance.now() - start });
   }
 
   /** @param settledMs of `exposedMs`, what was spent waiting for the pair itself */

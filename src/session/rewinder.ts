@@ -1,18 +1,27 @@
 // The rewinds of a thread, as they are asked for: checked, carried out or only planned, and told.
 import { performance } from "node:perf_hooks";
+import type { Restored } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
+import type { BranchRow } from "../store/branches.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
-import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
+import {
+  requireBudget,
+  requireChannels,
+  requireCheckpoint,
+  requireOwnTimeline,
+  requireRestorable,
+} from "./admissible.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
-import { attributedLine, type Move, type MoveResult, manifestOf, performMove } from "./perform.ts";
+import { cleanPaths, selectPaths } from "./paths.ts";
+import { attributedLine, type Move, type MoveResult, manifestOf, nothing, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
 import { loadContext, opaqueSerializer } from "./serializer.ts";
 import { rewindMessage } from "./texts.ts";
 import type { Tree } from "./tree.ts";
 import type { Context, RewindRequest, RewindResult, Scope, Serializer } from "./types.ts";
-import { checkpointId, parseCheckpointId } from "./views.ts";
+import { checkpointId } from "./views.ts";
 
 export class Rewinder {
   readonly #deps: SessionDeps;
@@ -29,16 +38,24 @@ export class Rewinder {
 
   /** Runs alone (the caller holds the coordinator). */
   async rewind(request: RewindRequest): Promise<RewindResult> {
-    const { scope = "both", by = "caller", key = null } = request;
+    const { by = "caller", key = null } = request;
+    const paths = request.paths === undefined ? null : cleanPaths(request.paths);
+    const scope = scopeOf(request, paths);
     const thread = this.#tree.made();
     const repeated = key === null ? undefined : this.#deps.catalog.rewindByKey(thread.id, key);
     if (repeated !== undefined) return this.#repeat(thread, repeated);
-    const target = requireCheckpoint(this.#deps, thread, parseCheckpointId(request.to));
+    const target = requireCheckpoint(this.#deps, thread, request.to);
     const lesson = request.lesson === undefined && by === "caller" ? null : cleanLesson(request.lesson ?? "");
     if (by === "agent") requireBudget(this.#deps, thread, target);
     requireRestorable(this.#deps, target, scope);
-    requireOwnTimeline(this.#deps, thread, target, scope);
-    if (request.dryRun === true) return this.#deps.objects.use(() => this.#plan(thread, target, request, lesson));
+    requireOwnTimeline(this.#deps, thread, target, scope, paths);
+    const delivered = this.#isDelivered(thread, request.delivery);
+    if (!delivered && scope !== "environment") requireChannels(this.#deps, thread, target);
+    const { external = "restore" } = request;
+    if (request.dryRun === true)
+      return this.#deps.objects.use(() => this.#plan(thread, target, { scope, paths, external, lesson }));
+    // Before anything is recorded: it refuses paths that neither state has.
+    if (paths !== null) await this.#preview(target, paths, new Set());
     const { current } = request;
     const move: Move = {
       thread,
@@ -46,11 +63,13 @@ export class Rewinder {
       kind: "rewind",
       by,
       scope,
-      external: request.external ?? "restore",
+      paths,
+      adopts: null,
+      external,
       key,
       lesson,
       undoes: null,
-      delivered: request.delivery === undefined ? !this.#tree.isDriven(thread) : request.delivery === "returned",
+      delivered,
       deliveredTexts: request.delivered ?? [],
       carried: request.carried ?? 0,
       storeCurrent: current === undefined ? null : () => this.#recorder.storeContext(thread, current),
@@ -59,10 +78,10 @@ export class Rewinder {
   }
 
   /** Runs alone. @throws NOTHING_TO_UNDO */
-  async undo(): Promise<RewindResult> {
+  async undo({ dryRun = false }: UndoOptions = {}): Promise<RewindResult> {
     const thread = this.#tree.made();
     const { catalog } = this.#deps;
-    const last = catalog.rewinds(thread.id).findLast((row) => row.kind === "rewind" && row.undone === 0);
+    const last = catalog.rewinds(thread.id).findLast((row) => isUndoable(row) && row.undone === 0);
     if (last === undefined) {
       throw new RewindError("NOTHING_TO_UNDO", `Thread "${thread.name}" has no rewind to undo.`, {
         hint: "List the checkpoints and rewind to one of them.",
@@ -75,8 +94,10 @@ export class Rewinder {
       });
     }
     requireRestorable(this.#deps, target, "both");
-    requireOwnTimeline(this.#deps, thread, target, "both");
-    const delivered = !this.#tree.isDriven(thread);
+    requireOwnTimeline(this.#deps, thread, target, "both", null);
+    const delivered = this.#isDelivered(thread);
+    if (!delivered) requireChannels(this.#deps, thread, target);
+    if (dryRun) return this.#plan(thread, target, { scope: "both", paths: null, external: "restore", lesson: null });
     return this.result(
       await performMove(this.#deps, {
         ...alignment(thread, target),
@@ -86,6 +107,30 @@ export class Rewinder {
         delivered,
       }),
     );
+  }
+
+  /** The state and the conversation of a branch become the thread's. Runs alone. */
+  async adopt(branch: BranchRow): Promise<RewindResult> {
+    const thread = this.#tree.made();
+    const { catalog } = this.#deps;
+    const target = catalog.checkpoint(catalog.headOf(branch.thread)) as CheckpointRow;
+    requireRestorable(this.#deps, target, "both");
+    requireOwnTimeline(this.#deps, thread, target, "both", null);
+    const delivered = this.#isDelivered(thread);
+    if (!delivered) requireChannels(this.#deps, thread, target);
+    return this.result(
+      await performMove(this.#deps, {
+        ...alignment(thread, target),
+        kind: "adopt",
+        by: "caller",
+        adopts: branch.id,
+        delivered,
+      }),
+    );
+  }
+
+  #isDelivered(thread: ThreadRow, delivery?: RewindRequest["delivery"]): boolean {
+    return delivery === undefined ? !this.#tree.isDriven(thread) : delivery === "returned";
   }
 
   /** Brings the environment and the head to where the framework stands. Runs alone. */
@@ -109,6 +154,7 @@ export class Rewinder {
     const headAfter = row.scope === "environment" ? (row.head_before ?? row.left_at) : row.target;
     return {
       scope: row.scope as Scope,
+      paths: this.#tree.view(row.target).partial?.paths ?? null,
       checkpoint: this.#tree.view(row.target),
       left: this.#tree.view(row.left_at),
       context: await this.#context(catalog.checkpoint(headAfter) as CheckpointRow),
@@ -130,25 +176,23 @@ export class Rewinder {
     return loadContext(this.#deps.objects, row.context, readable ? this.#serializer : opaqueSerializer);
   }
 
-  /** What a rewind would do. */
+  /** What a rewind would do. What it reads of the workspace is stored like a checkpoint's files, and named by none: `gc` takes it. */
   async #plan(
     thread: ThreadRow,
     target: CheckpointRow,
-    request: RewindRequest,
-    lesson: string | null,
+    { scope, paths, external, lesson }: Planned,
   ): Promise<RewindResult> {
     const start = performance.now();
     const { catalog, environment } = this.#deps;
-    const { scope = "both" } = request;
     const { manifest, bytes } = await environment.capture().captured;
-    const { external, conflicts } = await attribute(
-      environment,
-      attributedLine(this.#deps, target, thread.head),
-      manifest,
-    );
-    const restored = await environment.diff(manifest, manifestOf(target));
+    const line = attributedLine(this.#deps, target, thread.head);
+    const attributed = selectPaths(await attribute(environment, line, manifest), paths);
+    const kept = external === "keep" ? attributed.external : [];
+    const { restored, notRestored } =
+      scope === "context" ? { restored: nothing, notRestored: [] } : await this.#preview(target, paths, new Set(kept));
     return {
       scope,
+      paths,
       checkpoint: this.#tree.view(target.id),
       left: null,
       context: await this.#context(target),
@@ -156,10 +200,11 @@ export class Rewinder {
         target: checkpointId(target),
         before: "",
         scope,
+        paths,
         restored,
-        notRestored: [],
-        kept: request.external === "keep" ? external : [],
-        conflicts,
+        notRestored,
+        kept,
+        conflicts: attributed.conflicts,
         effects: [],
         delivered: [],
         carried: 0,
@@ -167,15 +212,43 @@ export class Rewinder {
         lessons: lesson === null ? [] : [{ text: lesson }],
       }),
       restored,
-      notRestored: [],
+      notRestored,
       effects: [],
-      conflicts,
-      external,
+      conflicts: attributed.conflicts,
+      external: attributed.external,
       lessons: catalog.lessons(thread.id).map(toLesson),
       epoch: catalog.epoch(),
       timings: { exposedMs: performance.now() - start, overlappedMs: 0, bytes },
     };
   }
+
+  #preview(target: CheckpointRow, paths: readonly string[] | null, keep: ReadonlySet<string>): Promise<Restored> {
+    const options = { keep, dryRun: true, ...(paths === null ? {} : { paths: new Set(paths) }) };
+    return this.#deps.environment.restore(manifestOf(target), options);
+  }
+}
+
+export interface UndoOptions {
+  /** Plan only, as for a rewind. */
+  readonly dryRun?: boolean;
+}
+
+interface Planned {
+  readonly scope: Scope;
+  readonly paths: readonly string[] | null;
+  readonly external: "keep" | "restore";
+  readonly lesson: string | null;
+}
+
+const isUndoable = (row: RewindRow): boolean => row.kind === "rewind" || row.kind === "adopt";
+
+/** @throws BAD_ARGUMENT */
+function scopeOf({ scope }: RewindRequest, paths: readonly string[] | null): Scope {
+  if (paths === null) return scope ?? "both";
+  if (scope === undefined || scope === "environment") return "environment";
+  throw new RewindError("BAD_ARGUMENT", `Paths cannot go back with scope "${scope}".`, {
+    hint: "Leave the scope out: only the named paths go back, and the conversation stays.",
+  });
 }
 
 function alignment(thread: ThreadRow, target: CheckpointRow): Move {
@@ -185,6 +258,8 @@ function alignment(thread: ThreadRow, target: CheckpointRow): Move {
     kind: "align",
     by: "framework",
     scope: "both",
+    paths: null,
+    adopts: null,
     external: "restore",
     key: null,
     lesson: null,

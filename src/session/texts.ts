@@ -41,6 +41,8 @@ export function changedPaths(changes: FileChanges): string[] {
   ];
 }
 
+const shownPath = (path: string): string => (path === "" ? "all of them" : path);
+
 export function describePaths(paths: readonly string[]): string {
   const shown = paths.slice(0, pathsShown).join(", ");
   return paths.length > pathsShown ? `${shown} and ${paths.length - pathsShown} more` : shown;
@@ -93,6 +95,10 @@ export interface RewindMessageParts {
   /** What is taken back first, from the branch that is left. */
   readonly before: string;
   readonly scope: Scope;
+  /** What alone was taken back; null when everything was. */
+  readonly paths?: readonly string[] | null;
+  /** The branch that was adopted. */
+  readonly branch?: string | null;
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
   readonly kept: readonly string[];
@@ -110,7 +116,18 @@ export interface RewindMessageParts {
 export function rewindMessage(parts: RewindMessageParts): string {
   const lines: string[] = [];
   const before = parts.before === "" ? "" : `, before: ${parts.before}`;
-  if (parts.scope === "both") {
+  if (typeof parts.branch === "string") {
+    lines.push(`You are at ${parts.target} now, the end of branch ${parts.branch}.`);
+    lines.push(
+      "The conversation above and the files are those of that branch; what was done here meanwhile has been taken back.",
+    );
+  } else if (parts.paths) {
+    lines.push(`Some files are back as they were at ${parts.target}: ${describePaths(parts.paths.map(shownPath))}.`);
+    lines.push(
+      "Only these were taken back; everything else, and the conversation above, is as it was. The files now come from different moments: " +
+        "read them before you rely on them, and check that they fit together.",
+    );
+  } else if (parts.scope === "both") {
     lines.push(`You are back at ${parts.target}${before}.`);
     lines.push("What was done after that point has been taken back, in this conversation and in the files.");
   } else if (parts.scope === "environment") {

@@ -1,7 +1,9 @@
 // A thread: one conversation of one agent, its head and its tree of checkpoints.
 import { performance } from "node:perf_hooks";
+import type { RunningTool } from "../coordinator/coordinator.ts";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
+import type { BranchRow } from "../store/branches.ts";
 import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
 import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
 import { type Alignment, alignThread, type Boundary } from "./align.ts";
@@ -11,7 +13,7 @@ import type { SessionDeps } from "./deps.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
 import { manifestOf, noActivity } from "./perform.ts";
 import { Recorder } from "./recorder.ts";
-import { Rewinder } from "./rewinder.ts";
+import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
 import { Tree } from "./tree.ts";
 import { resumeTurn, startTurn, type Turn, type TurnOptions } from "./turn.ts";
@@ -174,8 +176,8 @@ export class Thread {
 
   /**
    * Moves the head to another checkpoint and restores both halves. The abandoned branch stays in the tree; `undo` returns to it.
-   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for (so do not wait for this inside of one).
-   * @throws UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL; by the agent also
+   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for, and commands that the environment still runs are ended.
+   * @throws INSIDE_TOOL when a tool that runs asks for it, UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL; by the agent also
    * LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
    */
   async rewind(request: RewindRequest): Promise<RewindResult> {
@@ -187,8 +189,15 @@ export class Thread {
   }
 
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
-  async undo(): Promise<RewindResult> {
-    return this.#deps.coordinator.betweenTools(() => this.#rewinder.undo());
+  async undo(options: UndoOptions = {}): Promise<RewindResult> {
+    const { exclusive, betweenTools } = this.#deps.coordinator;
+    const alone = options.dryRun === true ? exclusive : betweenTools;
+    return alone(() => this.#rewinder.undo(options));
+  }
+
+  /** For the composition root: takes over the state and the conversation of a branch, both stored already. */
+  async adopt(branch: BranchRow): Promise<RewindResult> {
+    return this.#deps.coordinator.betweenTools(() => this.#rewinder.adopt(branch));
   }
 
   /**
@@ -203,15 +212,24 @@ export class Thread {
   }
 
   /**
-   * For adapters, before a tool: as `align`, and marks the tool as running, so that a rewind from outside waits for its end.
+   * For adapters, before a tool: as `align`, and marks the tool as running, so that a rewind from outside waits for its end. Looks at the files before the
+   * first tool behind a gate that left it to that: what changed until then, also while a person was asked, is not the agent's.
    * @param boundaries the framework's messages before the reply whose tool this is, newest first
-   * @returns what to call when the tool has ended; undefined when the conversation was rewound and the tool must not run
+   * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
-  async enterTool(boundaries: readonly Boundary[]): Promise<(() => void) | undefined> {
-    return this.#deps.coordinator.exclusive(async () => {
-      const { status } = await this.#align(boundaries, "tools");
-      return status === "deliver" ? undefined : this.#deps.coordinator.enter("tool");
+  async enterTool(boundaries: readonly Boundary[]): Promise<RunningTool | undefined> {
+    const { coordinator, catalog } = this.#deps;
+    return coordinator.exclusive(async () => {
+      const aligned = await this.#align(boundaries, "tools");
+      if (aligned.status === "deliver") return undefined;
+      if (aligned.status !== "new") {
+        const { thread } = this.#tree;
+        const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
+        if (row.tools === "waiting" && row.id === catalog.headOf((thread as ThreadRow).id))
+          await this.#recorder.look(row);
+      }
+      return coordinator.enterTool();
     });
   }
 
@@ -232,7 +250,7 @@ export class Thread {
   admissible(to: string, lesson: string): RewindError | undefined {
     try {
       const { thread } = this.#tree;
-      const target = requireCheckpoint(this.#deps, thread, parseCheckpointId(to));
+      const target = requireCheckpoint(this.#deps, thread, to);
       cleanLesson(lesson);
       requireBudget(this.#deps, thread as ThreadRow, target);
       requireRestorable(this.#deps, target, "both");

@@ -6,7 +6,7 @@ import type { SessionDeps } from "./deps.ts";
 import { maskSecrets } from "./lessons.ts";
 import { type ListedCheckpoint, listText } from "./texts.ts";
 import type { Checkpoint } from "./types.ts";
-import { parseCheckpointId, toCheckpoint } from "./views.ts";
+import { branchId, checkpointId, toCheckpoint, type ViewContext } from "./views.ts";
 
 export class Tree {
   readonly #deps: SessionDeps;
@@ -30,7 +30,7 @@ export class Tree {
 
   /** @throws UNKNOWN_CHECKPOINT, BAD_CHECKPOINT */
   find(id: string): CheckpointRow {
-    return requireCheckpoint(this.#deps, this.thread, parseCheckpointId(id));
+    return requireCheckpoint(this.#deps, this.thread, id);
   }
 
   /** @throws UNKNOWN_CHECKPOINT */
@@ -45,30 +45,48 @@ export class Tree {
   view(id: number): Checkpoint {
     const { catalog } = this.#deps;
     const row = catalog.checkpoint(id) as CheckpointRow;
-    const head = this.thread?.head ?? null;
+    const { thread } = this;
+    const head = thread?.head ?? null;
     return toCheckpoint(row, {
       head,
       isActive: (one) => one === head || catalog.isAncestor(one, head),
-      seqOf: (one) => catalog.checkpoint(one)?.seq,
+      nameOf: this.#namer(thread),
+      find: catalog.checkpoint,
     });
   }
 
-  /** The head's lineage, oldest first; with `all` the whole thread in the order of making. */
+  /** The head's lineage, oldest first; with `all` the whole thread and what was forked from it, in the order of making. */
   list(all: boolean): Checkpoint[] {
     const { thread } = this;
     if (thread === undefined) return [];
     const { catalog } = this.#deps;
     const lineage = catalog.lineage(thread.head).reverse();
-    const rows = all ? catalog.checkpoints(thread.id) : lineage;
     const active = new Set(lineage.map((row) => row.id));
-    const seqs = new Map([...lineage, ...rows].map((row) => [row.id, row.seq]));
-    const view = { head: thread.head, isActive: (id: number) => active.has(id), seqOf: (id: number) => seqs.get(id) };
+    const rows = all ? withInherited(catalog.familyCheckpoints(thread.id), lineage) : lineage;
+    const known = new Map([...lineage, ...rows].map((row) => [row.id, row]));
+    const nameOf = this.#namer(thread);
+    const view: ViewContext = {
+      head: thread.head,
+      isActive: (id) => active.has(id),
+      nameOf: (row) => (active.has(row.id) ? checkpointId(row) : nameOf(row)),
+      find: (id) => known.get(id) ?? catalog.checkpoint(id),
+    };
     return rows.map((row) => toCheckpoint(row, view));
+  }
+
+  /** A plain id means one checkpoint in a thread; any other of the same number is named with its branch (F-27). */
+  #namer(thread: ThreadRow | undefined): (row: CheckpointRow) => string {
+    const { catalog } = this.#deps;
+    if (thread === undefined || !catalog.hasFamily(thread.id)) return checkpointId;
+    return (row) =>
+      catalog.checkpointBySeq(thread.id, row.seq)?.id === row.id
+        ? checkpointId(row)
+        : `${branchId(row.branch ?? 0)}/${checkpointId(row)}`;
   }
 
   /** As `list_checkpoints` gives it to the model. */
   text(): string {
-    const all = this.list(true);
+    const all = this.list(true).filter((one) => one.active || !one.id.includes("/"));
     const children = new Map<string | null, Checkpoint[]>();
     for (const one of all) children.set(one.parent, [...(children.get(one.parent) ?? []), one]);
     const listed = (one: Checkpoint): ListedCheckpoint => {
@@ -83,4 +101,10 @@ export class Tree {
   isDriven(thread: ThreadRow): boolean {
     return this.#deps.catalog.lineage(thread.head).some((row) => row.anchor !== null);
   }
+}
+
+function withInherited(family: readonly CheckpointRow[], lineage: readonly CheckpointRow[]): CheckpointRow[] {
+  const ids = new Set(family.map((row) => row.id));
+  const inherited = lineage.filter((row) => !ids.has(row.id));
+  return inherited.length === 0 ? [...family] : [...family, ...inherited].sort((a, b) => a.id - b.id);
 }

@@ -16,15 +16,22 @@ export interface TurnOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface GateOptions {
+  readonly tools?: boolean;
+  readonly look?: "now" | "tool";
+}
+
 export interface Turn {
   /** Id that the checkpoint has, or will have. */
   readonly id: string;
   /**
    * Call when the reply is there and before its tools run: resolves when the pair is captured (or durable).
+   * @param options.look when the files are looked at again, so that what a person changed meanwhile is not the agent's. "now": before this resolves. "tool": when
+   * the first tool enters (`enterTool`), for adapters that enter every tool; a person may be asked in between. Default "now".
    * @param options.tools false when the reply calls no tool: what changes until the next turn is then somebody else's.
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
    */
-  gate(options?: { readonly tools?: boolean }): Promise<Checkpoint>;
+  gate(options?: GateOptions): Promise<Checkpoint>;
   /** The model call failed or was given up: nothing waits for this turn any more. The pair is kept. */
   end(): void;
   /** Resolves with the checkpoint when it is on disk. */
@@ -47,12 +54,12 @@ export function startTurn(parts: TurnParts, request: PairRequest): Turn {
   durable.catch(() => {});
   return {
     id: `c${request.seq}`,
-    async gate({ tools = true } = {}) {
+    async gate(options = {}) {
       const start = performance.now();
       try {
         const row = await recorder.settled(pair);
         const settledMs = performance.now() - start;
-        await markTools(deps, recorder, row, tools, request.issued);
+        await markTools(deps, recorder, row, options, request.issued);
         recorder.recordTimings(row, pair, settledMs, performance.now() - start);
         return view(row.id);
       } finally {
@@ -69,9 +76,9 @@ export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number)
   const { deps, recorder, view, leave } = parts;
   return {
     id: checkpointId(row),
-    async gate({ tools = true } = {}) {
+    async gate(options = {}) {
       try {
-        await markTools(deps, recorder, row, tools, issued);
+        await markTools(deps, recorder, row, options, issued);
         return view(row.id);
       } finally {
         leave();
@@ -87,10 +94,10 @@ async function markTools(
   deps: SessionDeps,
   recorder: Recorder,
   row: CheckpointRow,
-  tools: boolean,
+  { tools = true, look = "now" }: GateOptions,
   issued: number,
 ): Promise<void> {
   deps.catalog.requireEpoch(issued);
-  await recorder.markTools(row, tools);
+  await recorder.markTools(row, tools, look);
   deps.catalog.requireEpoch(issued);
 }

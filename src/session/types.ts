@@ -40,7 +40,9 @@ export type CheckpointKind =
   /** Asked for by a caller. */
   | "explicit"
   /** The state that a rewind or an undo left. */
-  | "safety";
+  | "safety"
+  /** Some paths were taken back: its halves come from different moments. */
+  | "partial";
 
 export interface Timings {
   /** Milliseconds in which the agent waited for us. */
@@ -56,6 +58,8 @@ export interface Checkpoint {
   /** Short and per thread: "c0", "c1", … */
   readonly id: string;
   readonly thread: string;
+  /** Id of the branch in which it was made ("b2"); null outside of branches. */
+  readonly branch: string | null;
   /** The checkpoint before it in its lineage, or null. */
   readonly parent: string | null;
   /** How many checkpoints between the parent and it were pruned. */
@@ -72,6 +76,8 @@ export interface Checkpoint {
   readonly anchor: string | null;
   readonly messages: number;
   readonly environment: Manifest;
+  /** Where only some paths were taken back: which, and from which checkpoint (null when that was pruned). Else null. */
+  readonly partial: { readonly from: string | null; readonly paths: readonly string[] } | null;
   /** Against the parent; null when there is none or it cannot be told. */
   readonly changes: FileChanges | null;
   readonly activity: Activity;
@@ -101,6 +107,11 @@ export interface RewindRequest {
   readonly to: string;
   readonly lesson?: string;
   readonly scope?: Scope;
+  /**
+   * Only these go back, a folder with all below it; relative to the workspace, in the form in which paths are shown. The conversation stays, and a checkpoint
+   * is made of the state after it.
+   */
+  readonly paths?: readonly string[];
   /** What happens to changes that the agent did not make. Default "restore". */
   readonly external?: ExternalPolicy;
   /** Makes the request idempotent: the same key returns the recorded result (an adapter gives its tool-call id). */
@@ -124,6 +135,8 @@ export interface RewindRequest {
 
 export interface RewindResult {
   readonly scope: Scope;
+  /** The paths that alone were taken back; null when all were. */
+  readonly paths: readonly string[] | null;
   /** The checkpoint that is now the head. */
   readonly checkpoint: Checkpoint;
   /** The state that was left; `undo` returns to it. Null for a dry run. */

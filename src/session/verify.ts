@@ -18,7 +18,6 @@ export async function verifyEnvironment(deps: VerifyDeps, holder: boolean): Prom
   const { catalog, objects, environment } = deps;
   const findings: Finding[] = [];
   const rows = catalog.allCheckpoints();
-  const ids = new Set(rows.map((row) => row.id));
   const contexts = new Map<string, string | undefined>();
   const manifests = new Map<string, string | undefined>();
   for (const row of rows) {
@@ -26,7 +25,7 @@ export async function verifyEnvironment(deps: VerifyDeps, holder: boolean): Prom
     if (!contexts.has(row.context)) contexts.set(row.context, checkContext(deps, row.context));
     const context = contexts.get(row.context);
     if (context !== undefined) findings.push({ kind: "context", where, problem: context });
-    if (row.parent !== null && !ids.has(row.parent))
+    if (row.parent !== null && catalog.checkpoint(row.parent) === undefined)
       findings.push({ kind: "parent", where, problem: "its parent is not in the store" });
     if (row.state === "not-restorable") continue;
     const manifest = manifestOf(row);
@@ -39,7 +38,7 @@ export async function verifyEnvironment(deps: VerifyDeps, holder: boolean): Prom
     if (problem !== undefined) findings.push({ kind: "environment", where, problem });
   }
   for (const thread of catalog.threads()) {
-    if (thread.head !== null && !ids.has(thread.head)) {
+    if (thread.head !== null && catalog.checkpoint(thread.head) === undefined) {
       findings.push({ kind: "head", where: thread.name, problem: "its head is not in the store" });
     }
   }

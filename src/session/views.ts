@@ -1,14 +1,21 @@
 // Catalog rows as the public Checkpoint.
 import { RewindError } from "../errors.ts";
-import type { CheckpointRow } from "../store/catalog.ts";
+import type { CheckpointRow, Partial } from "../store/catalog.ts";
 import type { Checkpoint, CheckpointKind, CheckpointState } from "./types.ts";
 
 export const checkpointId = (row: { seq: number }): string => `c${row.seq}`;
+export const branchId = (branch: number): string => `b${branch}`;
 
-/** The number of a checkpoint's id. @throws BAD_CHECKPOINT */
-export function parseCheckpointId(id: string): number {
-  const match = /^c?(\d{1,9})$/i.exec(id.trim());
-  if (match !== null) return Number(match[1]);
+/** What an id says: "c7", or "b2/c7" for a checkpoint of another branch; "b0" is the thread from which all were forked. */
+export interface ParsedId {
+  readonly branch: number | null;
+  readonly seq: number;
+}
+
+/** @throws BAD_CHECKPOINT */
+export function parseCheckpointId(id: string): ParsedId {
+  const match = /^(?:b(\d{1,9})\/)?c?(\d{1,9})$/i.exec(id.trim());
+  if (match !== null) return { branch: match[1] === undefined ? null : Number(match[1]), seq: Number(match[2]) };
   throw new RewindError("BAD_CHECKPOINT", `"${id.slice(0, 60)}" is not the id of a checkpoint.`, {
     hint: "Ids look like c7; list the checkpoints to see them.",
   });
@@ -18,15 +25,18 @@ export interface ViewContext {
   readonly head: number | null;
   /** Whether a row lies on the head's lineage. */
   readonly isActive: (id: number) => boolean;
-  readonly seqOf: (id: number) => number | undefined;
+  /** The row's id as this thread knows it. */
+  readonly nameOf: (row: CheckpointRow) => string;
+  readonly find: (id: number) => CheckpointRow | undefined;
 }
 
 export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint {
-  const parent = row.parent === null ? undefined : view.seqOf(row.parent);
+  const parent = row.parent === null ? undefined : view.find(row.parent);
   return {
-    id: checkpointId(row),
+    id: view.nameOf(row),
     thread: row.thread_name,
-    parent: parent === undefined ? null : `c${parent}`,
+    branch: row.branch === null ? null : branchId(row.branch),
+    parent: parent === undefined ? null : view.nameOf(parent),
     pruned: row.pruned,
     turn: row.turn,
     kind: row.kind as CheckpointKind,
@@ -37,6 +47,7 @@ export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint 
     anchor: row.anchor,
     messages: row.messages,
     environment: { files: row.files, processes: row.processes },
+    partial: partialOf(row, view),
     changes: row.changes === null ? null : JSON.parse(row.changes),
     activity: JSON.parse(row.activity),
     problems: JSON.parse(row.problems),
@@ -44,4 +55,11 @@ export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint 
     head: row.id === view.head,
     active: view.isActive(row.id),
   };
+}
+
+function partialOf(row: CheckpointRow, view: ViewContext): Checkpoint["partial"] {
+  if (row.partial === null) return null;
+  const { from, paths } = JSON.parse(row.partial) as Partial;
+  const source = view.find(from);
+  return { from: source === undefined ? null : view.nameOf(source), paths };
 }

@@ -18,8 +18,8 @@ export interface ManifestRow {
   readonly processes: string | null;
 }
 
-/** `none`: no tool ran behind it; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
-export type ToolsMark = "none" | "ran" | "unknown";
+/** `none`: no tool ran behind it; `waiting`: none has begun yet; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
+export type ToolsMark = "none" | "waiting" | "ran" | "unknown";
 
 export interface CheckpointRow {
   readonly id: number;
@@ -50,7 +50,17 @@ export interface CheckpointRow {
   readonly lessons: string;
   /** How many checkpoints between its parent and it were pruned. */
   readonly pruned: number;
+  /** JSON of Partial; null where both halves are of one moment. */
+  readonly partial: string | null;
+  /** Number of the branch whose thread it is; null outside of branches. */
+  readonly branch: number | null;
   readonly created_at: string;
+}
+
+/** Some paths of a state come from another checkpoint than the rest. */
+export interface Partial {
+  readonly from: number;
+  readonly paths: readonly string[];
 }
 
 export interface NewCheckpoint {
@@ -72,6 +82,7 @@ export interface NewCheckpoint {
   readonly problems: unknown;
   readonly timings: unknown;
   readonly lessons: readonly number[];
+  readonly partial?: Partial;
 }
 
 export interface RewindRow {
@@ -119,7 +130,8 @@ export interface RewindCommit {
   readonly scope: string;
   readonly headBefore: number | null;
   readonly leftAt: number;
-  readonly target: number;
+  /** The new head; one that is not there yet is made. */
+  readonly target: number | NewCheckpoint;
   readonly delivered: boolean;
   readonly undoes: number | null;
   readonly lesson: string | null;
@@ -127,12 +139,19 @@ export interface RewindCommit {
   readonly lessons: readonly number[];
   readonly moveThread: boolean;
   readonly moveTimeline: boolean;
+  /** Number of the branch that is adopted. */
+  readonly adopts: number | null;
   readonly result: unknown;
 }
 
 const checkpointSelect = `
-  SELECT c.*, t.name AS thread_name, m.files, m.processes, f.files AS tools_files, f.processes AS tools_processes
-  FROM checkpoint c JOIN thread t ON t.id = c.thread LEFT JOIN manifest m ON m.id = c.manifest LEFT JOIN manifest f ON f.id = c.tools_from`;
+  SELECT c.*, t.name AS thread_name, b.id AS branch, m.files, m.processes, f.files AS tools_files, f.processes AS tools_processes
+  FROM checkpoint c JOIN thread t ON t.id = c.thread LEFT JOIN branch b ON b.thread = c.thread
+  LEFT JOIN manifest m ON m.id = c.manifest LEFT JOIN manifest f ON f.id = c.tools_from`;
+
+/** From a checkpoint back to the first. */
+const parentLine = `WITH RECURSIVE line(id) AS (
+  SELECT ? UNION ALL SELECT c.parent FROM checkpoint c JOIN line ON c.id = line.id WHERE c.parent IS NOT NULL)`;
 
 export type Catalog = ReturnType<typeof openCatalog>;
 
@@ -196,6 +215,82 @@ export function openCatalog(sql: Sql, environment: string) {
     );
   }
 
+  function insertCheckpoint(row: NewCheckpoint): number {
+    const timeline =
+      get<{ head: number | null }>("SELECT head FROM environment WHERE id = ?", environment)?.head ?? null;
+    return run(
+      `INSERT INTO checkpoint (thread, seq, parent, timeline, turn, kind, state, reason, label, anchor, context, messages, serializer,
+         manifest, changes, activity, problems, timings, lessons, partial, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      row.thread,
+      row.seq,
+      row.parent,
+      timeline,
+      row.turn,
+      row.kind,
+      row.state,
+      row.reason,
+      row.label,
+      row.anchor,
+      row.context,
+      row.messages,
+      row.serializer,
+      row.manifest === null ? null : addManifest(row.manifest),
+      row.changes === null ? null : JSON.stringify(row.changes),
+      JSON.stringify(row.activity),
+      JSON.stringify(row.problems),
+      JSON.stringify(row.timings),
+      JSON.stringify(row.lessons),
+      row.partial === undefined ? null : JSON.stringify(row.partial),
+      now(),
+    );
+  }
+
+  function moveThread(thread: number, head: number, lessons: readonly number[]): void {
+    run(
+      "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
+      head,
+      JSON.stringify(lessons),
+      now(),
+      thread,
+    );
+  }
+
+  /** Heads of the lines whose ids a thread knows besides its own: what it was forked from, and the branches that it adopted. */
+  function foreignLines(
+    thread: number,
+  ): { head: number | null; forked_from: number | null; adopted: number[] } | undefined {
+    const row = get<{ head: number | null; forked_from: number | null; branches: number }>(
+      "SELECT head, forked_from, (SELECT count(*) FROM branch WHERE source = thread.id) AS branches FROM thread WHERE id = ?",
+      thread,
+    );
+    if (row === undefined || (row.forked_from === null && row.branches === 0)) return undefined;
+    const adopted = all<{ head: number }>(
+      "SELECT t.head FROM branch b JOIN thread t ON t.id = b.thread WHERE b.source = ? AND b.state = 'adopted' ORDER BY b.id DESC",
+      thread,
+    );
+    return { ...row, adopted: adopted.map((one) => one.head) };
+  }
+
+  function onLines(
+    lines: readonly (number | null)[],
+    column: "seq" | "anchor",
+    value: unknown,
+  ): CheckpointRow | undefined {
+    for (const from of lines) {
+      const found =
+        from === null
+          ? undefined
+          : get<CheckpointRow>(
+              `${parentLine} ${checkpointSelect} WHERE c.id IN (SELECT id FROM line) AND c.${column} = ? ORDER BY c.id DESC LIMIT 1`,
+              from,
+              value,
+            );
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   return {
     epoch,
     requireEpoch,
@@ -227,11 +322,51 @@ export function openCatalog(sql: Sql, environment: string) {
       });
     },
 
+    headOf: (thread: number): number =>
+      get<{ head: number }>("SELECT head FROM thread WHERE id = ?", thread)?.head as number,
+    /** The next number is at least `seq`: a thread that goes on from another's checkpoint must not repeat a number of its line. */
+    raiseSeq: (thread: number, seq: number): void => {
+      run("UPDATE thread SET next_seq = max(next_seq, ?) WHERE id = ?", seq, thread);
+    },
+
     checkpoint: (id: number): CheckpointRow | undefined => get(`${checkpointSelect} WHERE c.id = ?`, id),
-    checkpointBySeq: (thread: number, seq: number): CheckpointRow | undefined =>
-      get(`${checkpointSelect} WHERE c.thread = ? AND c.seq = ?`, thread, seq),
-    checkpointByAnchor: (thread: number, anchor: string): CheckpointRow | undefined =>
-      get(`${checkpointSelect} WHERE c.thread = ? AND c.anchor = ? ORDER BY c.seq DESC LIMIT 1`, thread, anchor),
+    /** What an id means in a thread: on the head's line first, then among its own, then on the lines that it came from or adopted (F-27). */
+    checkpointBySeq(thread: number, seq: number): CheckpointRow | undefined {
+      const own = get<CheckpointRow>(`${checkpointSelect} WHERE c.thread = ? AND c.seq = ?`, thread, seq);
+      const lines = foreignLines(thread);
+      if (lines === undefined) return own;
+      return onLines([lines.head], "seq", seq) ?? own ?? onLines([lines.forked_from, ...lines.adopted], "seq", seq);
+    },
+    /** A checkpoint of another thread of the same family, by the number of its branch; 0 is the thread from which all come. */
+    checkpointOfBranch: (thread: number, branch: number, seq: number): CheckpointRow | undefined =>
+      get(
+        `WITH RECURSIVE up(thread) AS (SELECT ? UNION SELECT b.source FROM branch b JOIN up ON b.thread = up.thread),
+           top(thread) AS (SELECT thread FROM up WHERE thread NOT IN (SELECT thread FROM branch)),
+           family(thread) AS (SELECT thread FROM top UNION SELECT b.thread FROM branch b JOIN family ON b.source = family.thread)
+         ${checkpointSelect} WHERE c.thread IN (SELECT thread FROM family) AND coalesce(b.id, 0) = ? AND c.seq = ?`,
+        thread,
+        branch,
+        seq,
+      ),
+    checkpointByAnchor(thread: number, anchor: string): CheckpointRow | undefined {
+      const own = get<CheckpointRow>(
+        `${checkpointSelect} WHERE c.thread = ? AND c.anchor = ? ORDER BY c.seq DESC LIMIT 1`,
+        thread,
+        anchor,
+      );
+      if (own !== undefined) return own;
+      const lines = foreignLines(thread);
+      return lines && onLines([lines.head, lines.forked_from, ...lines.adopted], "anchor", anchor);
+    },
+    /** True when other threads have a part in what its ids mean. */
+    hasFamily: (thread: number): boolean => foreignLines(thread) !== undefined,
+    /** Of a thread and of all that were forked from it, in the order of making. */
+    familyCheckpoints: (thread: number): CheckpointRow[] =>
+      all(
+        `WITH RECURSIVE family(thread) AS (SELECT ? UNION SELECT b.thread FROM branch b JOIN family ON b.source = family.thread)
+         ${checkpointSelect} WHERE c.thread IN (SELECT thread FROM family) ORDER BY c.id`,
+        thread,
+      ),
     checkpoints: (thread: number): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE c.thread = ? ORDER BY c.seq`, thread),
     /** Some restorable checkpoint holds this file snapshot. */
@@ -255,54 +390,15 @@ export function openCatalog(sql: Sql, environment: string) {
 
     /** Whether `id` lies on the line from `from` back to the first. */
     isAncestor: (id: number, from: number | null): boolean =>
-      from !== null &&
-      get(
-        `WITH RECURSIVE line(id) AS (
-           SELECT ? UNION ALL SELECT c.parent FROM checkpoint c JOIN line ON c.id = line.id WHERE c.parent IS NOT NULL
-         ) SELECT 1 FROM line WHERE id = ? LIMIT 1`,
-        from,
-        id,
-      ) !== undefined,
+      from !== null && get(`${parentLine} SELECT 1 FROM line WHERE id = ? LIMIT 1`, from, id) !== undefined,
 
     /** One transaction: the pair becomes visible and the heads move to it (F-16). */
     addCheckpoint(row: NewCheckpoint, issued: number, moveHeads = true): CheckpointRow {
       const id = transaction(() => {
         requireEpoch(issued);
-        const timeline =
-          get<{ head: number | null }>("SELECT head FROM environment WHERE id = ?", environment)?.head ?? null;
-        const added = run(
-          `INSERT INTO checkpoint (thread, seq, parent, timeline, turn, kind, state, reason, label, anchor, context, messages, serializer,
-             manifest, changes, activity, problems, timings, lessons, created_at)
-           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-          row.thread,
-          row.seq,
-          row.parent,
-          timeline,
-          row.turn,
-          row.kind,
-          row.state,
-          row.reason,
-          row.label,
-          row.anchor,
-          row.context,
-          row.messages,
-          row.serializer,
-          row.manifest === null ? null : addManifest(row.manifest),
-          row.changes === null ? null : JSON.stringify(row.changes),
-          JSON.stringify(row.activity),
-          JSON.stringify(row.problems),
-          JSON.stringify(row.timings),
-          JSON.stringify(row.lessons),
-          now(),
-        );
+        const added = insertCheckpoint(row);
         if (moveHeads) {
-          run(
-            "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
-            added,
-            JSON.stringify(row.lessons),
-            now(),
-            row.thread,
-          );
+          moveThread(row.thread, added, row.lessons);
           run("UPDATE environment SET head = ? WHERE id = ?", added, environment);
         }
         return added;
@@ -364,7 +460,8 @@ export function openCatalog(sql: Sql, environment: string) {
     commitRewind(commit: RewindCommit, issued: number): RewindRow {
       const id = transaction(() => {
         requireEpoch(issued);
-        if (commit.moveTimeline) run("UPDATE environment SET head = ? WHERE id = ?", commit.target, environment);
+        const target = typeof commit.target === "number" ? commit.target : insertCheckpoint(commit.target);
+        if (commit.moveTimeline) run("UPDATE environment SET head = ? WHERE id = ?", target, environment);
         run("UPDATE environment SET epoch = epoch + 1 WHERE id = ?", environment);
         const added = run(
           `INSERT INTO rewind (thread, key, kind, requested_by, scope, head_before, left_at, target, epoch, delivered, result, created_at,
@@ -378,7 +475,7 @@ export function openCatalog(sql: Sql, environment: string) {
           commit.scope,
           commit.headBefore,
           commit.leftAt,
-          commit.target,
+          target,
           issued + 1,
           commit.delivered ? 1 : 0,
           JSON.stringify(commit.result),
@@ -399,15 +496,8 @@ export function openCatalog(sql: Sql, environment: string) {
             ),
           );
         }
-        if (commit.moveThread) {
-          run(
-            "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
-            commit.target,
-            JSON.stringify(lessons),
-            now(),
-            commit.thread,
-          );
-        }
+        if (commit.moveThread) moveThread(commit.thread, target, lessons);
+        if (commit.adopts !== null) run("UPDATE branch SET state = 'adopted' WHERE id = ?", commit.adopts);
         if (commit.intent !== null) run("UPDATE intent SET state = 'done' WHERE id = ?", commit.intent);
         return added;
       });
@@ -420,12 +510,17 @@ export function openCatalog(sql: Sql, environment: string) {
     markDelivered: (thread: number): void => {
       run("UPDATE rewind SET delivered = 1 WHERE thread = ? AND delivered = 0", thread);
     },
-    /** Newest first. */
+    /** Newest first; of a branch also those that its source knew when it was forked, and of its source those of a branch that it adopted. */
     lessons: (thread: number): LessonRow[] =>
       all(
-        `SELECT l.id, l.text, l.created_at, r.left_seq AS from_seq, r.target_seq AS to_seq
+        `WITH RECURSIVE family(thread, upto) AS (
+           SELECT ?, 9007199254740991
+           UNION SELECT b.source, min(b.lessons, f.upto) FROM branch b JOIN family f ON b.thread = f.thread
+           UNION SELECT b.thread, f.upto FROM branch b JOIN family f ON b.source = f.thread WHERE b.state = 'adopted'
+         )
+         SELECT l.id, l.text, l.created_at, r.left_seq AS from_seq, r.target_seq AS to_seq
          FROM lesson l JOIN rewind r ON r.id = l.rewind
-         WHERE l.thread = ? ORDER BY l.id DESC`,
+         WHERE EXISTS (SELECT 1 FROM family WHERE family.thread = l.thread AND l.id <= family.upto) ORDER BY l.id DESC`,
         thread,
       ),
   };

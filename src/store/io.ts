@@ -2,6 +2,8 @@
 import {
   chmodSync,
   closeSync,
+  constants,
+  copyFileSync,
   fdatasync,
   fstatSync,
   fsync,
@@ -10,11 +12,13 @@ import {
   mkdirSync,
   openSync,
   renameSync,
+  rmdirSync,
   rmSync,
+  writeFileSync,
   writeSync,
   writevSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { setImmediate as immediate } from "node:timers/promises";
 import { promisify } from "node:util";
 import { systemCode } from "../errors.ts";
@@ -141,4 +145,32 @@ export function makeFolder(path: string, mode?: number): void {
 export function setMode(path: string, mode: number): void {
   beforeChange("metadata");
   chmodSync(path, mode);
+}
+
+/** Of an empty folder. */
+export function removeFolder(path: string): void {
+  beforeChange("remove");
+  rmdirSync(path);
+}
+
+/** Can the file system that holds the folder share a file's content with another file (FICLONE)? Leaves nothing behind. */
+export function canShare(folder: string): boolean {
+  const [from, to] = [join(folder, ".share-1"), join(folder, ".share-2")];
+  try {
+    beforeChange("write");
+    writeFileSync(from, "shared", { flag: "wx" });
+    copyFileSync(from, to, constants.COPYFILE_FICLONE_FORCE);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    remove(from);
+    remove(to);
+  }
+}
+
+/** @throws EEXIST where something is there */
+export function makeNewFolder(path: string, mode: number): void {
+  beforeChange("make");
+  mkdirSync(path, { mode });
 }

@@ -91,6 +91,16 @@ export const migrations: readonly string[] = [
   CREATE INDEX rewind_target ON rewind(target);
   CREATE INDEX rewind_head_before ON rewind(head_before);
   `,
+  `
+  CREATE TABLE branch (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, environment TEXT NOT NULL UNIQUE REFERENCES environment(id),
+    thread INTEGER NOT NULL UNIQUE REFERENCES thread(id), source INTEGER NOT NULL REFERENCES thread(id),
+    checkpoint INTEGER NOT NULL REFERENCES checkpoint(id), lessons INTEGER NOT NULL, state TEXT NOT NULL, folder TEXT, identity TEXT,
+    created_at TEXT NOT NULL
+  );
+  CREATE INDEX branch_source ON branch(source);
+  ALTER TABLE checkpoint ADD COLUMN partial TEXT;
+  `,
 ];
 
 export const formatVersion = migrations.length;

@@ -20,14 +20,14 @@ interface WorkspaceRow {
 }
 
 /** Inode numbers are reused at once; the birth time tells a moved directory from a new one. */
-function identity(path: string): { dev: string; ino: string } | undefined {
+export function identityOf(path: string): { dev: string; ino: string } | undefined {
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stat === undefined ? undefined : { dev: `${stat.dev}`, ino: `${stat.ino}@${stat.birthtimeNs}` };
 }
 
 /** The workspace's id, made when new. `movedFrom` names the path under which the same directory was known. */
 export function findOrMakeWorkspace(sql: Sql, path: string): { id: string; movedFrom?: string } {
-  const here = identity(path);
+  const here = identityOf(path);
   return sql
     .transaction(() => {
       const byPath = sql.prepare("SELECT * FROM workspace WHERE path = ?").get(path) as WorkspaceRow | undefined;
@@ -60,13 +60,13 @@ export function findOrMakeWorkspace(sql: Sql, path: string): { id: string; moved
 }
 
 export function findEnvironment(sql: Sql, path: string, kind: string): EnvironmentRow | undefined {
-  const here = identity(path);
+  const here = identityOf(path);
   const rows = sql
     .prepare(
       `SELECT e.* FROM environment e JOIN workspace w ON w.id = e.workspace
        WHERE e.kind = ? AND (w.path = ? OR (w.dev = ? AND w.ino = ?)) ORDER BY w.ino = ? DESC`,
     )
-    .all(kind, path, here?.dev ?? "", here?.ino ?? "", here?.ino ?? "") as EnvironmentRow[];
+    .all(kind, path, here?.dev ?? null, here?.ino ?? null, here?.ino ?? null) as EnvironmentRow[];
   return rows[0];
 }
 

@@ -11,6 +11,8 @@ const none = { added: [], removed: [], changed: [], mode: [], type: [], renamed:
 const checkpoint = (over: Partial<Checkpoint>): Checkpoint => ({
   id: "c0",
   thread: "t",
+  branch: null,
+  partial: null,
   parent: null,
   pruned: 0,
   turn: 1,

@@ -6,7 +6,7 @@ import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { makeFolder, writeAll } from "../../store/io.ts";
-import type { Hash, Objects } from "../../store/objects.ts";
+import type { Hash } from "../../store/objects.ts";
 import type {
   Capture,
   Captured,
@@ -19,44 +19,38 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { execCommand } from "../exec.ts";
+import { trackCommands } from "../running.ts";
 import { type Entry, type EntryType, entryType } from "./entry.ts";
+import { forkDirectory } from "./fork.ts";
 import type { Known } from "./job.ts";
 import { openJobs } from "./jobs.ts";
 import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
 import { openScanner } from "./open-scanner.ts";
+import type { DirectoryOptions } from "./options.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
 import type { Scan, Scanner } from "./scanner.ts";
+import { requireKnown } from "./selection.ts";
 import { changedBetween, pathScope, uncapturedReason } from "./since.ts";
-import { compareTrees, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
-
-export interface DirectoryOptions {
-  /** Absolute path of the workspace. */
-  readonly root: string;
-  readonly objects: Objects;
-  /** The environment's id; names the staging folder. */
-  readonly id: string;
-  /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
-  readonly exclude: readonly string[];
-  /** Where what the last scan knew lies between processes. */
-  readonly cacheFile: string;
-  /** A restorable checkpoint holds this snapshot, so the store has all of it. */
-  readonly isHeld: (snapshot: string) => boolean;
-  /** Counts restores, also those of earlier processes. */
-  readonly raiseGeneration: () => number;
-}
+import { compareTrees, findEntry, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
-export function openDirectory(options: DirectoryOptions): Environment {
-  const { root, objects } = options;
-  const stage: RawPath = `.agentrewind-${options.id}`;
-  const matches = options.exclude.length === 0 ? null : picomatch([...options.exclude], { dot: true });
+export function openDirectory(opening: DirectoryOptions): Environment {
+  const { root, objects } = opening;
+  const stage: RawPath = `.agentrewind-${opening.id}`;
+  const matches = opening.exclude.length === 0 ? null : picomatch([...opening.exclude], { dot: true });
   const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
+  const commands = trackCommands();
+  let generation = 0;
+  const raiseGeneration = (): number => {
+    generation = opening.raiseGeneration();
+    return generation;
+  };
   let scanner: Scanner | undefined;
   let memory: ScanMemory | undefined;
   /** The generation of the store in which the kept scan was made (F-33). */
@@ -78,7 +72,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   async function scanInUse(posix: Posix, signal: AbortSignal | undefined): Promise<Scan & { written: number }> {
     scanner ??= openScanner(posix, { root, stage, excluded });
-    memory ??= new ScanMemory({ scanner, file: options.cacheFile, isHeld: options.isHeld });
+    memory ??= new ScanMemory({ scanner, file: opening.cacheFile, isHeld: opening.isHeld });
     await memory.load();
     const generation = objects.generation();
     const { snapshot } = memory;
@@ -130,9 +124,12 @@ export function openDirectory(options: DirectoryOptions): Environment {
   const restore = (manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> =>
     objects.use(() => restoreInUse(manifest, options));
 
-  async function restoreInUse(manifest: Manifest, { keep, since, paths, signal }: RestoreOptions): Promise<Restored> {
+  async function restoreInUse(
+    manifest: Manifest,
+    { keep, since, paths, dryRun = false, signal }: RestoreOptions,
+  ): Promise<Restored> {
     const target = readSnapshot(objects, filesOf(manifest));
-    if (!exists(root)) makeFolder(root);
+    if (!exists(root) && !dryRun) makeFolder(root);
     const breathe = makeBreather();
     const posix = open();
     try {
@@ -151,16 +148,22 @@ export function openDirectory(options: DirectoryOptions): Environment {
       for (const path of keptPaths) {
         for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) folders.add(folder);
       }
+      const currentRoot = readSnapshot(objects, current).root;
+      const wanted = paths === undefined ? undefined : [...paths].map(fromDisplay);
+      if (wanted !== undefined)
+        requireKnown(wanted, (path) =>
+          [currentRoot, target.root].some((tree) => findEntry(objects, tree, path) !== null),
+        );
       const summary = new Summary();
       const problems: Problem[] = [];
       const plan = await planRestore({
         objects,
-        current: readSnapshot(objects, current).root,
+        current: currentRoot,
         target: target.root,
         groups,
         kept: (path) => keptPaths.has(path) || (excluded?.(path) ?? false),
         holdsKept: (path) => folders.has(path),
-        scope: paths === undefined ? undefined : pathScope([...paths].map(fromDisplay)),
+        scope: wanted === undefined ? undefined : pathScope(wanted),
         stage,
         breathe,
         onDifference: (difference) => summary.add(difference),
@@ -168,6 +171,9 @@ export function openDirectory(options: DirectoryOptions): Environment {
           if (uncaptured.has(path)) problems.push({ path: display(path), reason: uncapturedReason });
         },
       });
+      if (dryRun) {
+        return { generation, restored: await summary.changes(breathe, keptPaths), notRestored: plan.problems };
+      }
       const firsts = new Map<RawPath, RawPath>();
       for (const [first, members] of groups) {
         for (const member of members) firsts.set(member, first);
@@ -186,7 +192,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
       );
       const left = new Set([...keptPaths, ...problems.map((one) => fromDisplay(one.path))]);
       return {
-        generation: options.raiseGeneration(),
+        generation: raiseGeneration(),
         restored: await summary.changes(breathe, left),
         notRestored: problems,
       };
@@ -197,7 +203,7 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
   return {
     kind: "directory",
-    capabilities: { files: true, processes: false, fork: false, inPlace: true, freeze: false, memory: false, lacks },
+    capabilities: { files: true, processes: false, fork: true, inPlace: true, freeze: false, memory: false, lacks },
 
     async probe() {
       return { status: "available", reason: lacks.length === 0 ? "full fidelity" : `without ${lacks.join(", ")}` };
@@ -212,6 +218,8 @@ export function openDirectory(options: DirectoryOptions): Environment {
 
     restore,
 
+    fork: (manifest, count, options) => forkDirectory(opening, manifest, count, options, openDirectory),
+
     async diff(from, to) {
       if (from.files === to.files) return nothing;
       const breathe = makeBreather();
@@ -225,11 +233,13 @@ export function openDirectory(options: DirectoryOptions): Environment {
       return summary.changes(breathe);
     },
 
+    settle: commands.end,
+
     async exec(command, execOptions = {}) {
       const folder = callerPath(execOptions.cwd ?? "");
       if (!exists(root)) throw goneError(root);
       const cwd = resolve(root, toBytes(linkFree(root, folder)).toString("utf8"));
-      return execCommand(command, cwd, execOptions);
+      return commands.run(execOptions.signal, (signal) => execCommand(command, cwd, { ...execOptions, signal }));
     },
 
     async readFile(path) {

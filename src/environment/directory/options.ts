@@ -1,0 +1,20 @@
+// What a directory environment is opened with.
+import type { Objects } from "../../store/objects.ts";
+
+export interface DirectoryOptions {
+  /** Absolute path of the workspace. */
+  readonly root: string;
+  readonly objects: Objects;
+  /** The environment's id; names the staging folder. */
+  readonly id: string;
+  /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
+  readonly exclude: readonly string[];
+  /** Where what the last scan knew lies between processes. */
+  readonly cacheFile: string;
+  /** A restorable checkpoint holds this snapshot, so the store has all of it. */
+  readonly isHeld: (snapshot: string) => boolean;
+  /** Counts restores, also those of earlier processes. */
+  readonly raiseGeneration: () => number;
+  /** Where forks lie for which the caller names no place. */
+  readonly forks?: string;
+}
