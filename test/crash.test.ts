@@ -356,6 +356,72 @@ describe("a full disk", () => {
     }),
   );
 
+  const attempts: readonly {
+    name: string;
+    prepare?: (rewind: Rewind) => Promise<unknown>;
+    run: (rewind: Rewind) => Promise<unknown>;
+  }[] = [
+    {
+      name: "checkpoint",
+      run: async (rewind) => {
+        const made = await rewind.thread("t").checkpoint({ context: context("m0", "y".repeat(50_000)) });
+        if (made.state === "not-restorable") throw Object.assign(new Error(made.reason ?? ""), { code: "DISK_FULL" });
+      },
+    },
+    { name: "rewind", run: (rewind) => rewind.thread("t").rewind({ to: "c0", lesson: "z".repeat(900) }) },
+    {
+      name: "undo",
+      prepare: (rewind) => rewind.thread("t").rewind({ to: "c0" }),
+      run: (rewind) => rewind.thread("t").undo(),
+    },
+  ];
+  for (const { name, prepare, run } of attempts) {
+    // SQLite's own writes fail here too, each at some fill.
+    when(`F-6, F-16, F-22: of the store, full at every point of a ${name}${title}`, { timeout: 1_200_000 }, () =>
+      within(async () => {
+        const place = makePlace();
+        const small = mountSmall(place, "24m");
+        const store = join(small, "store");
+        sh(place.workspace, "echo 1 > f; seq 9000 > g; mkdir d; echo 1 > d/x");
+        const rewind = await useRewind(place, { store });
+        const thread = rewind.thread("t");
+        await thread.checkpoint({ context: context("m0") });
+        const v0 = digest(place);
+        let failures = 0;
+        for (let free = 0, whole = 0; whole < 2; free += process.env.AGENTREWIND_LONG === "1" ? 4 : 32) {
+          sh(
+            place.workspace,
+            `echo ${free} > f; seq ${free} 20000 > g; rm -rf d; mkdir e 2>/dev/null; echo ${free} > e/y`,
+          );
+          const edited = digest(place);
+          await prepare?.(rewind);
+          const before = digest(place);
+          const filler = fill(small);
+          fs.truncateSync(filler, fs.statSync(filler).size - free * 1024);
+          const code = await run(rewind).then(
+            () => undefined,
+            (error: { code: string }) => error.code,
+          );
+          fs.rmSync(filler);
+          const at = `with ${free} KiB free`;
+          expect([undefined, "DISK_FULL"], at).toContain(code);
+          expect(await rewind.verify(), at).toEqual([]);
+          if (code === undefined) whole++;
+          else {
+            failures++;
+            expect(digest(place), at).toEqual(before);
+            await run(rewind);
+          }
+          expect(digest(place), at).toEqual(name === "rewind" ? v0 : edited);
+        }
+        expect(failures).toBeGreaterThan(0);
+        await thread.rewind({ to: "c0" });
+        expect(digest(place)).toEqual(v0);
+        await endSession(rewind);
+      }),
+    );
+  }
+
   when(`of the store: a rewind whose present state cannot be kept is refused${title}`, () =>
     within(async () => {
       const place = makePlace();

@@ -48,14 +48,13 @@ const stepsOf = (round: number): Step[] => [
   ),
 ];
 
-function command(place: Place): ChildProcess {
-  const words = commands[random(commands.length)] as readonly string[];
+function command(place: Place, words: readonly string[], stderr: "ignore" | "pipe" = "ignore"): ChildProcess {
   const main = join(dirname(built.entry), "cli", "main.js");
   return spawn(
     process.execPath,
-    [main, "--workspace", place.workspace, "--store", place.store, "--thread", "t", ...words],
+    [main, "--workspace", place.workspace, "--store", place.store, "--thread", "t", "--json", ...words],
     {
-      stdio: "ignore",
+      stdio: ["ignore", "ignore", stderr],
     },
   );
 }
@@ -72,6 +71,65 @@ async function makeScene(): Promise<{ place: Place; trees: Map<string, string[]>
   await endSession(setup);
   return { place, trees };
 }
+
+/** Runs a command to its end; its error's code. */
+async function finished(child: ChildProcess): Promise<string | undefined> {
+  let errors = "";
+  child.stderr?.on("data", (data: Buffer) => {
+    errors += data;
+  });
+  await new Promise((resolve) => child.once("close", resolve));
+  return child.exitCode === 0 ? undefined : (JSON.parse(errors) as { error: { code: string } }).error.code;
+}
+
+describe("F-26: two commands at once beside a session", () => {
+  const pairs = [
+    [["checkpoint"], ["checkpoint"]],
+    [
+      ["rewind", "c0"],
+      ["rewind", "c1"],
+    ],
+    [["rewind", "c0"], ["checkpoint"]],
+    [["undo"], ["rewind", "c1"]],
+  ] as const;
+  for (const [one, other] of pairs) {
+    for (const killed of [false, true]) {
+      test(`${one.join(" ")} and ${other.join(" ")}${killed ? ", the session is killed in the middle" : ""}`, async () => {
+        const { place, trees } = await makeScene();
+        const { child, begin } = warmSteps(built, place);
+        try {
+          let output = "";
+          const holding = new Promise<void>((resolve) =>
+            child.stdout?.on("data", (data: Buffer) => {
+              output += data;
+              if (output.includes("holding")) resolve();
+            }),
+          );
+          begin([{ op: "open" }, { op: "rewind", to: "c1" }, { op: "hold" }]);
+          await holding;
+          const both = Promise.all([one, other].map((words) => finished(command(place, words, "pipe"))));
+          if (killed) {
+            await wait(200 + random(500));
+            child.kill("SIGKILL");
+          }
+          const codes = await both;
+          const fine = killed ? [undefined, "CONTROL_FAILED", "ENVIRONMENT_BUSY"] : [undefined];
+          for (const code of codes) expect(fine, `AGENTREWIND_SEED=${seed}: ${codes}`).toContain(code);
+        } finally {
+          child.kill("SIGKILL");
+          await ended(child);
+        }
+        const rewind = await useRewind(place);
+        const head = rewind
+          .thread("t")
+          .checkpoints({ all: true })
+          .find((checkpoint) => checkpoint.head);
+        expect(digestTree(place.workspace)).toEqual(trees.get(head?.environment.files as string));
+        await endSession(rewind);
+      });
+    }
+  }
+});
 
 describe("F-16, F-22, F-24, F-26: killed at random moments", () => {
   test(`${kills} times`, { timeout: kills * 20_000 + 60_000 }, async () => {
@@ -90,7 +148,8 @@ describe("F-16, F-22, F-24, F-26: killed at random moments", () => {
           begin(stepsOf(round));
           // From the first sign of life on, or from the start, so that opening and recovery are hit as well.
           if (round % 3 !== 0) await first;
-          const beside = round % 5 === 0 ? command(place) : undefined;
+          const beside =
+            round % 5 === 0 ? command(place, commands[random(commands.length)] as readonly string[]) : undefined;
           await wait(random(round % 3 === 0 ? 120 : beside === undefined ? 150 : 500));
           if (beside !== undefined && random(2) === 0) beside.kill("SIGKILL");
           child.kill("SIGKILL");
