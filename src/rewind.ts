@@ -110,7 +110,7 @@ export async function openRewind(options: OpenOptions): Promise<Rewind> {
     return await openIn(store, workspace, chosen);
   } catch (error) {
     store.close();
-    throw error;
+    throw asWriteFailure(error, storePath);
   }
 }
 

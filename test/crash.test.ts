@@ -404,15 +404,20 @@ describe("a full disk", () => {
           );
           fs.rmSync(filler);
           const at = `with ${free} KiB free`;
-          expect([undefined, "DISK_FULL"], at).toContain(code);
+          const wanted = name === "rewind" ? v0 : edited;
+          expect([undefined, "DISK_FULL", "RESTORE_FAILED"], at).toContain(code);
           expect(await rewind.verify(), at).toEqual([]);
           if (code === undefined) whole++;
           else {
             failures++;
-            expect(digest(place), at).toEqual(before);
-            await run(rewind);
+            // What could not even be put back was finished by the first that came after it.
+            const finished = code === "RESTORE_FAILED" && digest(place).join() === wanted.join();
+            if (!finished) {
+              expect(digest(place), at).toEqual(before);
+              await run(rewind);
+            }
           }
-          expect(digest(place), at).toEqual(name === "rewind" ? v0 : edited);
+          expect(digest(place), at).toEqual(wanted);
         }
         expect(failures).toBeGreaterThan(0);
         await thread.rewind({ to: "c0" });

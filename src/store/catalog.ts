@@ -150,14 +150,16 @@ export function openCatalog(sql: Sql, environment: string) {
   };
   const get = <T>(text: string, ...values: unknown[]): T | undefined => statement(text).get(...values) as T | undefined;
   const all = <T>(text: string, ...values: unknown[]): T[] => statement(text).all(...values) as T[];
-  const run = (text: string, ...values: unknown[]): number => Number(statement(text).run(...values).lastInsertRowid);
-  const transaction = <T>(work: () => T): T => {
+  const writing = <T>(work: () => T): T => {
     try {
-      return sql.transaction(work).immediate();
+      return work();
     } catch (error) {
       throw asWriteFailure(error, "the store's catalog");
     }
   };
+  const run = (text: string, ...values: unknown[]): number =>
+    writing(() => Number(statement(text).run(...values).lastInsertRowid));
+  const transaction = <T>(work: () => T): T => writing(() => sql.transaction(work).immediate());
 
   const epoch = (): number =>
     get<{ epoch: number }>("SELECT epoch FROM environment WHERE id = ?", environment)?.epoch ?? 0;
