@@ -40,7 +40,7 @@ class Sink {
 
  private:
   static constexpr size_t capacity = 4 << 20;
-  static constexpr size_t objectsAtOnce = 512;
+  static constexpr size_t objectsAtOnce = 256;
 
   Status write(int pack, const std::vector<int64_t>& offsets);
 

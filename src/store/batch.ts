@@ -29,7 +29,7 @@ export interface Room {
 }
 
 const bufferLimit = 1 << 20;
-const rowsPerCommit = 400;
+const rowsPerCommit = 200;
 
 /** Rows that wait for the commit, in flat arrays: a first checkpoint has hundreds of thousands. */
 interface Rows {

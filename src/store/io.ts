@@ -91,7 +91,7 @@ export function syncFolder(folder: string): void {
 /** What a write may take of the event loop's time at once. */
 const pieceSize = 1 << 20;
 
-/** Puts `bytes` at `path`, all of them or none, also when the power fails: temporary file, fsync, rename, fsync of the folder. */
+/** Puts `bytes` at `path`, all of them or none. After a power loss the file may be cut short or empty: its reader must be able to tell. */
 export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   try {
@@ -102,8 +102,6 @@ export async function replaceFile(path: string, bytes: Uint8Array): Promise<void
         await immediate();
       }
       if (fstatSync(fd).size !== bytes.length) throw new Error(`${temporary} was written in part`);
-      beforeChange("fsync");
-      await fsyncFile(fd);
     } finally {
       closeSync(fd);
     }
@@ -112,7 +110,6 @@ export async function replaceFile(path: string, bytes: Uint8Array): Promise<void
     rmSync(temporary, { force: true });
     throw error;
   }
-  syncFolder(dirname(path));
 }
 
 export function rename(from: string, to: string): void {

@@ -64,6 +64,7 @@ export function neededCheckpoints(sql: Sql, environment: string, rows: readonly 
     ...heads.map(standing),
     ...ids("SELECT head FROM environment WHERE id = ? AND head IS NOT NULL", environment),
     ...ids("SELECT forked_from FROM thread WHERE forked_from IS NOT NULL"),
+    ...ids("SELECT checkpoint FROM branch"),
     // What an undo returns to.
     ...ids(
       `SELECT left_at FROM rewind WHERE left_at IS NOT NULL AND id IN (
