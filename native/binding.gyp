@@ -34,6 +34,7 @@
             "core/restore-stage.cpp",
             "core/stored-entry.cpp",
             "core/workers.cpp",
+            "core/write-faults.cpp",
             "core/xattr.cpp",
             "binding/addon.cpp",
             "binding/arguments.cpp",

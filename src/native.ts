@@ -57,6 +57,12 @@ export interface Native {
    */
   nextData(fd: number, offset: number): [start: number, end: number] | null;
 
+  /**
+   * For tests: fails the `nth` change that the addon's threads make to a file from now on. `kind`: 0 none, 1 as a full disk, 2 as a broken one, 3 half of it is written.
+   * Returns whether what was armed before has failed something.
+   */
+  armWriteFault(kind: number, nth: number): boolean;
+
   readonly Scanner: new () => NativeScannerHandle;
 
   /**
@@ -242,6 +248,7 @@ const calls: Record<keyof Native, true> = {
   removeXattr: true,
   syncFileSystem: true,
   nextData: true,
+  armWriteFault: true,
   Scanner: true,
   runJobs: true,
   faultPoints: true,

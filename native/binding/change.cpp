@@ -1,8 +1,11 @@
 // The calls that change a tree, and syncFileSystem.
+#include <limits>
+
 #include "../core/change-inode.hpp"
 #include "../core/change-name.hpp"
 #include "../core/descriptor.hpp"
 #include "../core/xattr.hpp"
+#include "../core/write-faults.hpp"
 #include "arguments.hpp"
 #include "errors.hpp"
 #include "register.hpp"
@@ -134,6 +137,14 @@ Napi::Value jsSyncFileSystem(const Napi::CallbackInfo& info) {
   return finish(info.Env(), syncFileSystem(fd), "");
 }
 
+Napi::Value jsArmWriteFault(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int64_t kind = arguments.integer("kind", 0, 3);
+  const int64_t nth = arguments.integer("nth", 0, std::numeric_limits<int32_t>::max());
+  if (!arguments.ok()) return info.Env().Undefined();
+  return Napi::Boolean::New(info.Env(), armWriteFault(static_cast<WriteFault>(kind), static_cast<long>(nth)));
+}
+
 }  // namespace
 
 void registerChange(Napi::Env env, Napi::Object exports) {
@@ -149,6 +160,7 @@ void registerChange(Napi::Env env, Napi::Object exports) {
   exports.Set("setTimes", Napi::Function::New<jsSetTimes>(env, "setTimes"));
   exports.Set("setXattr", Napi::Function::New<jsSetXattr>(env, "setXattr"));
   exports.Set("removeXattr", Napi::Function::New<jsRemoveXattr>(env, "removeXattr"));
+  exports.Set("armWriteFault", Napi::Function::New<jsArmWriteFault>(env, "armWriteFault"));
   exports.Set("syncFileSystem", Napi::Function::New<jsSyncFileSystem>(env, "syncFileSystem"));
 }
 

@@ -11,13 +11,15 @@
 
 #include "beneath.hpp"
 #include "change-inode.hpp"
+#include "write-faults.hpp"
 
 namespace agentrewind {
 
 Status makeDirectory(int root, std::string_view path, mode_t mode) {
   Result<Location> location = locate(root, path);
   if (!location) return location.error();
-  Status made = check(mkdirat(location.value().parent(), location.value().name(), mode & 0777), "mkdirat");
+  Status made = check(
+      changing([&] { return mkdirat(location.value().parent(), location.value().name(), mode & 0777); }), "mkdirat");
   if (!made) return made;
   return setMode(location.value(), mode);
 }

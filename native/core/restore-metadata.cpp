@@ -11,6 +11,7 @@
 
 #include "change-inode.hpp"
 #include "xattr.hpp"
+#include "write-faults.hpp"
 
 namespace agentrewind {
 namespace {
@@ -55,7 +56,7 @@ Status restoreXattrs(int fd, const StoredEntry& entry) {
     if (!wanted && fremovexattr(fd, name.c_str()) < 0) return lastError("fremovexattr");
   }
   for (const auto& [name, value] : entry.xattrs) {
-    if (fsetxattr(fd, std::string(name).c_str(), value.data(), value.size(), 0) < 0) return lastError("fsetxattr");
+    if (changing([&] { return fsetxattr(fd, std::string(name).c_str(), value.data(), value.size(), 0); }) < 0) return lastError("fsetxattr");
   }
   return Done{};
 }
@@ -69,7 +70,9 @@ Status restoreMetadata(const Location& location, const StoredEntry& entry, bool 
   bool touched = (found.st_mode & 07777) != entry.mode;
   if (owners && (found.st_uid != entry.uid || found.st_gid != entry.gid)) {
     touched = true;
-    if (fchownat(location.parent(), location.name(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) < 0) {
+    if (changing([&] {
+          return fchownat(location.parent(), location.name(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW);
+        }) < 0) {
       return lastError("fchownat");
     }
   }
@@ -96,15 +99,15 @@ Status restoreMetadata(int fd, const StoredEntry& entry, bool owners) {
   if (owners) {
     struct stat found;
     if (fstat(fd, &found) < 0) return lastError("fstat");
-    if ((found.st_uid != entry.uid || found.st_gid != entry.gid) && fchown(fd, entry.uid, entry.gid) < 0) {
+    if ((found.st_uid != entry.uid || found.st_gid != entry.gid) && changing([&] { return fchown(fd, entry.uid, entry.gid); }) < 0) {
       return lastError("fchown");
     }
   }
   Status set = restoreXattrs(fd, entry);
   if (!set) return set;
-  if (fchmod(fd, entry.mode) < 0) return lastError("fchmod");
+  if (changing([&] { return fchmod(fd, entry.mode); }) < 0) return lastError("fchmod");
   const timespec times[2] = {{0, UTIME_OMIT}, toTimespec(entry.mtimeNs)};
-  return check(futimens(fd, times), "futimens");
+  return check(changing([&] { return futimens(fd, times); }), "futimens");
 }
 
 }  // namespace agentrewind

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "restore-metadata.hpp"
+#include "write-faults.hpp"
 
 namespace agentrewind {
 namespace {
@@ -66,7 +67,9 @@ Result<Found> look(const Location& location, const std::optional<Known>& known) 
 }
 
 Status renameEntry(const Location& from, const Location& to, unsigned flags) {
-  return check(syscall(SYS_renameat2, from.parent(), from.name(), to.parent(), to.name(), flags), "renameat2");
+  return check(
+      changing([&] { return syscall(SYS_renameat2, from.parent(), from.name(), to.parent(), to.name(), flags); }),
+      "renameat2");
 }
 
 /** The path must be free. */
@@ -89,11 +92,11 @@ Outcome removeEntry(const Location& location, const Job& job) {
   if (!found) return failure(FailureKind::refused, found.error());
   if (found.value() == Found::gone) return std::nullopt;
   if (found.value() == Found::other) return moved("fstatat");
-  return refusal(check(unlinkat(location.parent(), location.name(), 0), "unlinkat"));
+  return refusal(check(changing([&] { return unlinkat(location.parent(), location.name(), 0); }), "unlinkat"));
 }
 
 Outcome removeFolder(const Location& location) {
-  if (unlinkat(location.parent(), location.name(), AT_REMOVEDIR) == 0 || errno == ENOENT) return std::nullopt;
+  if (changing([&] { return unlinkat(location.parent(), location.name(), AT_REMOVEDIR); }) == 0 || errno == ENOENT) return std::nullopt;
   if (errno == ENOTDIR) return moved("unlinkat");
   return failure(FailureKind::refused, lastError("unlinkat"));
 }
@@ -109,11 +112,13 @@ Outcome placeEntry(const Location& staged, const Location& location, const Job& 
 
 Outcome linkEntry(const Location& first, const Location& temporary, const Location& location, const Job& job) {
   if (!job.known) {
-    Status linked = check(linkat(first.parent(), first.name(), location.parent(), location.name(), 0), "linkat");
+    Status linked = check(
+        changing([&] { return linkat(first.parent(), first.name(), location.parent(), location.name(), 0); }), "linkat");
     if (!linked && linked.error().code == EEXIST) return moved("linkat");
     return refusal(linked);
   }
-  Status linked = check(linkat(first.parent(), first.name(), temporary.parent(), temporary.name(), 0), "linkat");
+  Status linked = check(
+      changing([&] { return linkat(first.parent(), first.name(), temporary.parent(), temporary.name(), 0); }), "linkat");
   if (!linked) return refusal(linked);
   return placeEntry(temporary, location, job);
 }
@@ -141,7 +146,7 @@ Status removeTree(int root, std::string_view path) {
   }
   const int parent = location.value().parent();
   const char* name = location.value().name();
-  if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) return Done{};
+  if (changing([&] { return unlinkat(parent, name, 0); }) == 0 || errno == ENOENT) return Done{};
   // Linux says EISDIR, POSIX allows EPERM.
   if (errno != EISDIR && errno != EPERM) return lastError("unlinkat");
   std::vector<std::string> names;
@@ -163,7 +168,7 @@ Status removeTree(int root, std::string_view path) {
     Status removed = removeTree(root, std::string(path) + "/" + one);
     if (!removed) return removed;
   }
-  return check(unlinkat(parent, name, AT_REMOVEDIR), "unlinkat");
+  return check(changing([&] { return unlinkat(parent, name, AT_REMOVEDIR); }), "unlinkat");
 }
 
 bool isImmutable(const Location& location) {

@@ -11,6 +11,7 @@
 
 #include "restore-metadata.hpp"
 #include "sha256.hpp"
+#include "write-faults.hpp"
 
 namespace agentrewind {
 namespace {
@@ -36,7 +37,9 @@ Outcome readBlock(const Block& block, uint8_t* bytes) {
 
 Outcome writeAll(int fd, const uint8_t* bytes, size_t length, uint64_t position) {
   for (size_t done = 0; done < length;) {
-    const ssize_t n = pwrite(fd, bytes + done, length - done, static_cast<off_t>(position + done));
+    const ssize_t n = writing(length - done, [&](size_t most) {
+      return pwrite(fd, bytes + done, most, static_cast<off_t>(position + done));
+    });
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failure(FailureKind::unstaged, lastError("pwrite"));
     done += static_cast<size_t>(n);
@@ -86,7 +89,8 @@ uint8_t* BlockBuffer::data() {
 }
 
 Result<UniqueFd> openStaged(const Location& location) {
-  UniqueFd fd(openat(location.parent(), location.name(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd fd(changing([&] { return openat(location.parent(), location.name(), flags, 0600); }));
   if (fd.get() < 0) return lastError("openat");
   return fd;
 }
@@ -106,7 +110,7 @@ Outcome writeBlocks(int fd, const Job& job, size_t first, size_t end, BlockBuffe
 }
 
 Outcome finishStaged(int fd, const Location& location, const Job& job, bool owners) {
-  if (job.entry->sparse && ftruncate(fd, static_cast<off_t>(job.entry->size)) < 0) {
+  if (job.entry->sparse && changing([&] { return ftruncate(fd, static_cast<off_t>(job.entry->size)); }) < 0) {
     return failure(FailureKind::unstaged, lastError("ftruncate"));
   }
   Status set = restoreMetadata(fd, *job.entry, owners);
@@ -117,7 +121,8 @@ Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockB
   const StoredEntry& entry = *job.entry;
   if (entry.type == EntryType::file) return stageFile(location, job, owners, buffer);
   if (entry.type == EntryType::symlink) {
-    if (symlinkat(std::string(entry.tail).c_str(), location.parent(), location.name()) < 0) {
+    const std::string text(entry.tail);
+    if (changing([&] { return symlinkat(text.c_str(), location.parent(), location.name()); }) < 0) {
       return failure(FailureKind::unstaged, lastError("symlinkat"));
     }
   } else {
@@ -127,7 +132,7 @@ Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockB
                                                                    : 0;
     if (type == 0) return failure(FailureKind::damaged, Errno{0, ""});
     const dev_t device = type == S_IFIFO ? 0 : makedev(entry.rdevMajor, entry.rdevMinor);
-    if (mknodat(location.parent(), location.name(), type | 0600, device) < 0) {
+    if (changing([&] { return mknodat(location.parent(), location.name(), type | 0600, device); }) < 0) {
       return failure(FailureKind::refused, lastError("mknodat"));
     }
   }

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "write-faults.hpp"
+
 namespace agentrewind {
 
 Result<char*> Sink::room(size_t size) {
@@ -66,7 +68,7 @@ Status Sink::write(int pack, const std::vector<int64_t>& offsets) {
 
 Status writeFully(int fd, const char* bytes, size_t size, int64_t offset) {
   while (size > 0) {
-    const ssize_t written = pwrite(fd, bytes, size, offset);
+    const ssize_t written = writing(size, [&](size_t most) { return pwrite(fd, bytes, most, offset); });
     if (written < 0) {
       if (errno == EINTR) continue;
       return lastError("pwrite");
