@@ -22,6 +22,8 @@ export const faultPoints = {
   "rewind.restored": 17,
   "rewind.committed": 18,
   "recovery.restored": 19,
+  "scan.walked": 20,
+  "scan.written": 21,
   "pack.created": 40,
   "prune.slice": 41,
   "prune.done": 42,

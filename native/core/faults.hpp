@@ -6,26 +6,45 @@
 namespace agentrewind {
 
 /** Name and number of every point. One that is hit here is not hit by TypeScript in the same process: each side counts for itself. */
-#define AGENTREWIND_FAULT_POINTS(X)           \
-  X(objectsWritten, 1, "objects.written")     \
+#define AGENTREWIND_FAULT_POINTS(X) \
+  X(objectsWritten, 1, "objects.written") \
   X(objectsCommitted, 2, "objects.committed") \
   X(checkpointBeforeCommit, 3, "checkpoint.before-commit") \
   X(checkpointCommitted, 4, "checkpoint.committed") \
   X(durablePacksSynced, 5, "durable.packs-synced") \
   X(durableCommitted, 6, "durable.committed") \
-  X(rewindSafety, 7, "rewind.safety")         \
-  X(rewindIntent, 8, "rewind.intent")         \
-  X(restorePlanned, 9, "restore.planned")     \
+  X(rewindSafety, 7, "rewind.safety") \
+  X(rewindIntent, 8, "rewind.intent") \
+  X(restorePlanned, 9, "restore.planned") \
   X(restoreStagedOne, 10, "restore.staged-one") \
-  X(restoreStaged, 11, "restore.staged")      \
+  X(restoreStaged, 11, "restore.staged") \
   X(restoreRemovedOne, 12, "restore.removed-one") \
   X(restorePlacedOne, 13, "restore.placed-one") \
   X(restoreMetadataOne, 14, "restore.metadata-one") \
-  X(restoreApplied, 15, "restore.applied")    \
-  X(restoreCleaned, 16, "restore.cleaned")    \
-  X(rewindRestored, 17, "rewind.restored")    \
-  X(rewindCommitted, 18, "rewind.committed")  \
-  X(recoveryRestored, 19, "recovery.restored")
+  X(restoreApplied, 15, "restore.applied") \
+  X(restoreCleaned, 16, "restore.cleaned") \
+  X(rewindRestored, 17, "rewind.restored") \
+  X(rewindCommitted, 18, "rewind.committed") \
+  X(recoveryRestored, 19, "recovery.restored") \
+  X(scanWalked, 20, "scan.walked") \
+  X(scanWritten, 21, "scan.written") \
+  X(packCreated, 40, "pack.created") \
+  X(pruneSlice, 41, "prune.slice") \
+  X(pruneDone, 42, "prune.done") \
+  X(gcMarked, 43, "gc.marked") \
+  X(gcCondemned, 44, "gc.condemned") \
+  X(gcWaited, 45, "gc.waited") \
+  X(gcDeleted, 46, "gc.deleted") \
+  X(gcPackCopied, 47, "gc.pack-copied") \
+  X(gcRowsMoved, 48, "gc.rows-moved") \
+  X(gcPackDropped, 49, "gc.pack-dropped") \
+  X(gcPackUnlinked, 50, "gc.pack-unlinked") \
+  X(forkJournaled, 60, "fork.journaled") \
+  X(forkMade, 61, "fork.made") \
+  X(forkPlacedOne, 62, "fork.placed-one") \
+  X(forkCommitted, 63, "fork.committed") \
+  X(branchEnded, 64, "branch.ended") \
+  X(branchRemoved, 65, "branch.removed")
 
 enum class FaultPoint : unsigned {
 #define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,

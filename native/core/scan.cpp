@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "faults.hpp"
 #include "mappings.hpp"
 #include "scan-work.hpp"
 #include "sequence.hpp"
@@ -116,6 +117,7 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptio
   work.readXattrs = true;
   if (previous) work.previous = previous->children;
   walk(state, work);
+  fault(FaultPoint::scanWalked);
   if (!state.stopped()) resolveLinks(state, work, result.groups);
   if (!state.stopped()) readContents(state, work);
   if (state.stopped()) return failed();

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "faults.hpp"
 #include "write-faults.hpp"
 
 namespace agentrewind {
@@ -61,6 +62,7 @@ Status Sink::write(int pack, const std::vector<int64_t>& offsets) {
     while (i < names_.size() && offsets[i] == offset + static_cast<int64_t>(size)) size += lengths_[i++];
     Status written = writeFully(pack, bytes_.get() + from, size, offset);
     if (!written) return written;
+    fault(FaultPoint::scanWritten);
     from += size;
   }
   return Done{};
