@@ -20,7 +20,7 @@ beforeAll(() => {
 afterAll(() => built.remove());
 
 const sh = (cwd: string, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 const digest = (place: Place): string[] => digestTree(place.workspace);
 
 /** Three states that differ in every way that a restore treats differently. */

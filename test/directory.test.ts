@@ -24,7 +24,7 @@ afterAll(() => built.remove());
 
 /** A line of shell in a folder. */
 const sh = (cwd: string, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 
 /** Number and change time of an inode: what a restore that leaves a file alone does not change. */
 const identity = (path: string): string => {
@@ -648,7 +648,7 @@ describe.each(["native", "portable"] as const)("directory environment, %s", (pat
       return place;
     }
     const asUser = (place: Place, command: string): void => {
-      execFileSync("bash", ["-c", command], {
+      execFileSync("bash", ["--norc", "-c", command], {
         cwd: place.workspace,
         stdio: "pipe",
         ...(isRoot ? { uid: nobody, gid: nobody } : {}),

@@ -72,7 +72,7 @@ for (const { title, code } of blocks.filter((block) => block.language === "sh"))
   test(`${title} runs`, async () => {
     const { folder, env } = await stage();
     const command = `agentrewind() { "${process.execPath}" "${join(root, "dist/src/cli/main.js")}" "$@"; }; set -e\n`;
-    const { stdout } = await run("bash", ["-c", command + code], { cwd: join(folder, "repo"), env });
+    const { stdout } = await run("bash", ["--norc", "-c", command + code], { cwd: join(folder, "repo"), env });
     expect(stdout).not.toBe("");
   });
 }

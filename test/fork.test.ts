@@ -12,7 +12,7 @@ import { runSteps, type Step } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
 const sh = (cwd: string, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 const context = (...messages: string[]) => ({ messages });
 const read = (folder: string, name: string): string => fs.readFileSync(join(folder, name), "utf8");
 const write = (folder: string, name: string, text: string): void => fs.writeFileSync(join(folder, name), text);

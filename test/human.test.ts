@@ -7,7 +7,7 @@ import { digestTree } from "./helpers/digest.ts";
 import { endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
 const sh = (place: Place, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd: place.workspace, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd: place.workspace, encoding: "utf8", stdio: "pipe" });
 const digest = (place: Place): string[] => digestTree(place.workspace);
 const context = (...messages: string[]) => ({ messages });
 

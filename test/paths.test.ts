@@ -8,7 +8,7 @@ import { digestTree } from "./helpers/digest.ts";
 import { codeOf, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
 const sh = (place: Place, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd: place.workspace, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd: place.workspace, encoding: "utf8", stdio: "pipe" });
 const context = (...messages: string[]) => ({ messages });
 const digest = (place: Place): string[] => digestTree(place.workspace);
 const isAt = (line: string, paths: readonly string[]): boolean =>

@@ -64,7 +64,7 @@ function bench(place: Place, way: "native" | "portable", excluded: ((path: strin
 /** Of everything that both ways capture; times to the microsecond. */
 function plant(place: Place): void {
   const sh = (command: string): void => {
-    execFileSync("bash", ["-ec", command], { cwd: place.workspace });
+    execFileSync("bash", ["--norc", "-ec", command], { cwd: place.workspace });
   };
   sh(`mkdir -p a/b/c empty many x; echo 1 > a/f; echo 2 > a/b/g; ln -s ../f a/b/link; ln a/f z-hard; ln a/f a/b/c/hard; mkfifo x/pipe
       head -c 300000 /dev/urandom > big; head -c 262144 /dev/urandom > block; head -c 524288 /dev/zero > zeros
@@ -91,7 +91,7 @@ describe.skipIf(noAddon)("both ways", () => {
       () => fs.renameSync(join(place.workspace, "a"), join(place.workspace, "zz")),
       () => fs.rmSync(join(place.workspace, "many"), { recursive: true }),
       () =>
-        execFileSync("bash", ["-c", "rm -r x; echo file > x; rm nothing; mkdir -p nothing/in"], {
+        execFileSync("bash", ["--norc", "-c", "rm -r x; echo file > x; rm nothing; mkdir -p nothing/in"], {
           cwd: place.workspace,
         }),
     ];

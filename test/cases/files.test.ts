@@ -89,7 +89,7 @@ describe("what no tool call names", () => {
 
   /** A process that works in the workspace and knows nothing of us. */
   function runChildAgent(place: Place, script: string): void {
-    expect(spawnSync("bash", ["-c", script], { cwd: place.workspace }).status).toBe(0);
+    expect(spawnSync("bash", ["--norc", "-c", script], { cwd: place.workspace }).status).toBe(0);
   }
 
   test("case 4: what a tool wrote before it was cancelled goes back, children and all", async () => {

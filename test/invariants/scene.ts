@@ -19,7 +19,7 @@ export const read = (place: Place, path: string): string => readFileSync(join(pl
 export const has = (place: Place, path: string): boolean => existsSync(join(place.workspace, path));
 export const remove = (place: Place, path: string): void => rmSync(join(place.workspace, path), { recursive: true });
 export const sh = (cwd: string, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 
 export const did = (tool: string, input = ""): Activity => ({
   said: "",

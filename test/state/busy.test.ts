@@ -78,6 +78,7 @@ onBothPaths("a log that grows all the time is stored as it was up to some line",
   const file = join(place.workspace, "log");
   fs.writeFileSync(file, "");
   const writer = start("bash", [
+    "--norc",
     "-c",
     'i=0; echo ready; while ! read -t 0.001 line && (( $? > 128 )); do for k in $(seq 50); do echo "line $((i++)) ............................................" >> "$0"; done; done',
     file,
@@ -100,6 +101,7 @@ onBothPaths("files and folders that come and go while a folder is read", {}, asy
   const { workspace } = place;
   sh(workspace, "mkdir still churn; for i in $(seq 200); do echo $i > still/$i; echo $i > churn/$i; done");
   const writer = start("bash", [
+    "--norc",
     "-c",
     'cd "$0"; echo ready; while ! read -t 0.001 line && (( $? > 128 )); do rm -rf a b; mkdir -p a/b; echo 1 > a/b/c; mv a b; rm -f 7; echo 1 > 7; ln -s x l; rm l; done',
     join(workspace, "churn"),

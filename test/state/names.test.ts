@@ -109,7 +109,7 @@ onBothPaths(
     const before = digestInodes(workspace, { times });
     await thread.checkpoint();
     const shells = ["", "stays", "again"].map((folder) =>
-      spawn("bash", ["-c", "read line; cat f; pwd -P"], {
+      spawn("bash", ["--norc", "-c", "read line; cat f; pwd -P"], {
         cwd: join(workspace, folder),
         stdio: ["pipe", "pipe", "pipe"],
       }),

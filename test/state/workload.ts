@@ -17,7 +17,7 @@ export interface Workload {
 }
 
 export const sh = (cwd: string, command: string): string =>
-  execFileSync("bash", ["-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
+  execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 
 /** Removes everything in a folder, however deep, but not the folder. */
 export const destroy = (folder: string): void => void sh(folder, "find . -mindepth 1 -maxdepth 1 -exec rm -rf {} +");
