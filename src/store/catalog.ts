@@ -481,7 +481,7 @@ export function openCatalog(sql: Sql, environment: string) {
           JSON.stringify(commit.result),
           now(),
           commit.leftAt,
-          commit.target,
+          target,
         );
         if (commit.undoes !== null) run("UPDATE rewind SET undone = 1 WHERE id = ?", commit.undoes);
         const lessons = [...commit.lessons];

@@ -114,7 +114,7 @@ class Planner {
     this.#change(difference);
   }
 
-  /** Of folders above what is asked for, only those that are missing are made. */
+  /** Of folders above what is asked for, only those that are missing are made; the others keep their times. */
   #inScope(scope: ReturnType<Scope>, { path, from, to }: Difference): boolean {
     if (scope === "in") return true;
     const was = from?.type === entryType.directory;
@@ -128,6 +128,7 @@ class Planner {
       this.#blocked.add(path);
       return false;
     }
+    if (was) this.#metadata.add(path, "", encodeEntry(from));
     return will && from === null;
   }
 
@@ -178,17 +179,23 @@ class Planner {
 
   /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. */
   #link(path: RawPath, first: RawPath): void {
+    if (!this.#placeAlone(path, first)) this.#links.set(path, first);
+  }
+
+  /** False where the two can be names of one file. */
+  #placeAlone(path: RawPath, first: RawPath): boolean {
     const { scope, objects, current, target } = this.#input;
-    if (scope !== undefined && scope(first) !== "in") {
-      const wanted = findEntry(objects, target, first);
-      const found = findEntry(objects, current, first);
-      if (wanted !== null && (found === null || !sameContent(wanted, found) || !sameMetadata(wanted, found))) {
-        this.#problem(path, `is a file of its own now: ${display(first)}, whose name it was, is not among the paths`);
-        this.#place(path, encodeEntry(wanted));
-        return;
-      }
-    }
-    this.#links.set(path, first);
+    if (scope === undefined || scope(first) === "in") return false;
+    const wanted = findEntry(objects, target, first);
+    const found = findEntry(objects, current, first);
+    if (wanted === null || (found !== null && sameContent(wanted, found) && sameMetadata(wanted, found))) return false;
+    this.#problemOfSeparation(path, first);
+    this.#place(path, encodeEntry(wanted));
+    return true;
+  }
+
+  #problemOfSeparation(path: RawPath, other: RawPath): void {
+    this.#problem(path, `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`);
   }
 
   #problem(path: RawPath, reason: string): void {
@@ -212,6 +219,21 @@ class Planner {
     };
   }
 
+  /** A name that shares the inode of one that is not among the paths shows no difference of its own: the content stands at the other. */
+  #separate(members: readonly RawPath[], placed: Set<RawPath>): void {
+    const { scope, objects, target, kept } = this.#input;
+    for (const path of members) {
+      if (scope?.(path) !== "in" || kept(path) || placed.has(path)) continue;
+      const wanted = findEntry(objects, target, path);
+      if (wanted?.type === entryType.hardLink && this.#placeAlone(path, wanted.tail)) placed.add(path);
+    }
+  }
+
+  #nameSeparated(member: RawPath, placed: ReadonlySet<RawPath>): void {
+    const wanted = findEntry(this.#input.objects, this.#input.target, member);
+    if (wanted?.type === entryType.hardLink && placed.has(wanted.tail)) this.#problemOfSeparation(wanted.tail, member);
+  }
+
   /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
   async #relink(): Promise<void> {
     const { groups, objects, target, kept, scope, breathe } = this.#input;
@@ -225,8 +247,10 @@ class Planner {
     for (const members of groups.values()) {
       const pause = breathe();
       if (pause !== undefined) await pause;
+      if (scope !== undefined) this.#separate(members, placed);
       if (!members.some((member) => placed.has(member))) continue;
       for (const member of members) {
+        if (scope !== undefined && scope(member) !== "in") this.#nameSeparated(member, placed);
         if (this.#links.has(member) || kept(member) || (scope !== undefined && scope(member) !== "in")) continue;
         const wanted = findEntry(objects, target, member);
         if (wanted?.type === entryType.hardLink && members.includes(wanted.tail) && placed.has(wanted.tail))
