@@ -29,7 +29,7 @@ workload("holes at the start, between data and at the end", {
 });
 
 workload("holes of one page, and files that are smaller than a block", {
-  unmended: true,
+  anyHoles: true,
   build(root) {
     sparse(join(root, "page"), 3 * 4096, 0, 2 * 4096);
     sparse(join(root, "small"), 5000);
@@ -39,7 +39,7 @@ workload("holes of one page, and files that are smaller than a block", {
 });
 
 workload("zeros that were written are data, beside holes too", {
-  unmended: true,
+  anyHoles: true,
   build(root) {
     fs.writeFileSync(join(root, "zeros"), Buffer.alloc(MiB));
     sparse(join(root, "both"), 4 * MiB, 0);
@@ -48,22 +48,6 @@ workload("zeros that were written are data, beside holes too", {
     fs.closeSync(fd);
   },
   change: (root) => sh(root, "rm zeros both; echo x > zeros; echo x > both"),
-});
-
-workload("a hole that was filled with zeros, and zeros that became a hole", {
-  unmended: true,
-  build(root) {
-    sparse(join(root, "filled"), 2 * MiB, 0);
-    fs.writeFileSync(join(root, "punched"), Buffer.alloc(2 * MiB));
-    setTimeNs(1_600_000_000_000_000_000n, join(root, "filled"), join(root, "punched"));
-  },
-  change(root) {
-    const fd = fs.openSync(join(root, "filled"), "r+");
-    fs.writeSync(fd, Buffer.alloc(MiB), 0, MiB, MiB);
-    fs.closeSync(fd);
-    punch(join(root, "punched"), 0, MiB);
-    setTimeNs(1_600_000_000_000_000_000n, join(root, "filled"), join(root, "punched"));
-  },
 });
 
 onBothPaths(

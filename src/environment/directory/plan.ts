@@ -195,7 +195,10 @@ class Planner {
   }
 
   #problemOfSeparation(path: RawPath, other: RawPath): void {
-    this.#problem(path, `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`);
+    this.#problem(
+      path,
+      `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`,
+    );
   }
 
   #problem(path: RawPath, reason: string): void {

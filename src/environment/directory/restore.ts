@@ -136,7 +136,7 @@ class Application {
     await this.#do(links.entries(), ([index, { path, first }]) => {
       if (this.#isMissing(path)) return undefined;
       if (this.#isMissing(first)) {
-        this.#report(path, `is a name of ${display(first)}, which could not be made`);
+        this.#report(path, `is a name of ${display(first)}, which could not be restored`);
         return undefined;
       }
       const temporary = `${stage}/${index % stageFolders}/link-${index}`;
