@@ -16,10 +16,6 @@ export const setTimeNs = (ns: bigint, ...paths: string[]): void => void python("
 export const setFlag = (path: string, change: "+i" | "-i" | "+a" | "-a"): void =>
   void python("inode.py", "flags", path, change);
 
-/** Makes a hole. */
-export const punch = (path: string, start: number, length: number): void =>
-  void python("inode.py", "punch", path, `${start}`, `${length}`);
-
 interface AclEntry {
   readonly tag: "owner" | "user" | "group" | "namedGroup" | "mask" | "other";
   readonly permissions: number;

@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
-import { digestInodes, punch, setTimeNs } from "../helpers/inode.ts";
+import { digestInodes } from "../helpers/inode.ts";
 import { makePlace, useRewind } from "../helpers/workspace.ts";
 import { onBothPaths, sh, workload } from "./workload.ts";
 
