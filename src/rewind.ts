@@ -262,10 +262,12 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
 
 /** A checkpoint that was not yet durable when the machine stopped may have lost bytes (F-25). */
 async function markLost(deps: SessionDeps): Promise<void> {
+  if (!deps.catalog.isSuspect()) return;
   for (const row of deps.catalog.allCheckpoints()) {
     if (row.state !== "captured") continue;
     const problems = await deps.environment.verify(manifestOf(row));
     if (problems.length > 0)
       deps.catalog.markNotRestorable(row.id, "its files were not on disk when the machine stopped");
   }
+  deps.catalog.clearSuspect();
 }

@@ -369,6 +369,11 @@ export function openCatalog(sql: Sql, environment: string) {
       ),
     checkpoints: (thread: number): CheckpointRow[] =>
       all(`${checkpointSelect} WHERE c.thread = ? ORDER BY c.seq`, thread),
+    /** Objects were lost with the machine since this was last cleared: what is not durable may lack some. */
+    isSuspect: (): boolean => get("SELECT 1 FROM environment WHERE id = ? AND suspect = 1", environment) !== undefined,
+    clearSuspect: (): void => {
+      run("UPDATE environment SET suspect = 0 WHERE id = ?", environment);
+    },
     /** Some restorable checkpoint holds this file snapshot. */
     isHeld: (files: string): boolean =>
       get(

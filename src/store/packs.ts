@@ -175,6 +175,7 @@ export function dropLostObjects(sql: Sql, folder: string): number {
     sql
       .transaction(() => {
         for (const at of gone) sql.prepare("DELETE FROM object WHERE hash = ? AND pack = ?").run(at.hash, row.id);
+        if (gone.length > 0) sql.prepare("UPDATE environment SET suspect = 1").run();
         sql.prepare("UPDATE pack SET boot = ? WHERE id = ?").run(boot, row.id);
       })
       .immediate();

@@ -100,6 +100,7 @@ export const migrations: readonly string[] = [
   );
   CREATE INDEX branch_source ON branch(source);
   ALTER TABLE checkpoint ADD COLUMN partial TEXT;
+  ALTER TABLE environment ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
   `,
 ];
 
