@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-const shared = { testTimeout: 120_000, hookTimeout: 120_000, pool: "forks" as const };
+const shared = { testTimeout: 300_000, hookTimeout: 300_000, pool: "forks" as const };
 /** Quick, and without root or child processes. */
 const unit = ["test/unit/**/*.test.ts", "test/model-server.test.ts", "test/boundaries.test.ts"];
 
