@@ -13,7 +13,8 @@ export async function execCommand(
   cwd: string,
   options: ExecOptions = {},
 ): Promise<ExecResult> {
-  const [file, ...args] = typeof command === "string" ? ["bash", "-c", command] : command;
+  // bash -c reads its settings where it takes its input, a socket, for a remote login's.
+  const [file, ...args] = typeof command === "string" ? ["bash", "--norc", "-c", command] : command;
   if (file === undefined || file === "") {
     throw new RewindError("BAD_ARGUMENT", "The command is empty.", {
       hint: "Give a command line or a program with its arguments.",
@@ -23,7 +24,7 @@ export async function execCommand(
   const subprocess = execa(file, args, {
     cwd,
     env: options.env ?? {},
-    input: options.input ?? "",
+    ...(options.input === undefined ? { stdin: "ignore" as const } : { input: options.input }),
     reject: false,
     detached: true,
     stripFinalNewline: false,
