@@ -239,13 +239,6 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
     }),
   },
   {
-    what: "paths are ignored",
-    fails: "a restore of some paths restores these, with what is below them, and nothing else",
-    breaker: (inner) => ({
-      restore: (manifest, { paths: _, ...options }: RestoreOptions = {}) => inner.restore(manifest, options),
-    }),
-  },
-  {
     what: "keep is ignored",
     fails: "what is to be kept keeps its present state",
     breaker: (inner) => ({

@@ -10,7 +10,10 @@ export const partialChecks: readonly EnvironmentCheck[] = [
       await shell(environment, "mkdir -p part/deep; echo 1 > part/deep/f; echo 1 > part/g; echo 1 > rest");
       const { manifest } = await captured(environment);
       await shell(environment, "rm -r part/deep; echo 2 > part/g; echo 2 > rest; echo 2 > fresh; echo 2 > part/fresh");
-      await environment.restore(manifest, { paths: new Set(["part/deep", "part/fresh", "fresh"]) });
+      const { restored } = await environment.restore(manifest, {
+        paths: new Set(["part/deep", "part/fresh", "fresh"]),
+      });
+      assert.deepEqual([...restored.removed].sort(), ["fresh", "part/fresh"]);
       assert.equal(
         await shell(environment, "cat part/deep/f part/g rest; ls . part"),
         "1\n2\n2\n.:\npart\nrest\n\npart:\ndeep\ng\n",

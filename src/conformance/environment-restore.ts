@@ -168,19 +168,6 @@ export const restoreChecks: readonly EnvironmentCheck[] = [
     },
   },
   {
-    name: "a restore of some paths restores these, with what is below them, and nothing else",
-    async check(environment) {
-      await shell(environment, "mkdir -p top/deep; echo 1 > top/deep/f; echo 1 > top/g; echo 1 > h; echo 1 > i");
-      const { manifest } = await captured(environment);
-      await shell(environment, "rm -r top; echo 2 > h; echo 2 > i; echo 2 > new");
-      const { restored } = await environment.restore(manifest, { paths: new Set(["top/deep", "i", "new"]) });
-      assert.equal(await shell(environment, "cat top/deep/f h i; ls; ls top"), "1\n2\n1\nh\ni\ntop\ndeep\n");
-      assert.deepEqual(restored.changed, ["i"]);
-      assert.deepEqual(restored.removed, ["new"]);
-      return undefined;
-    },
-  },
-  {
     name: "what cannot be brought back is named, and the rest comes back",
     async check(environment) {
       const maker =
