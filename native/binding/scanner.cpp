@@ -1,4 +1,5 @@
 // The Scanner class: one directory's last tree, and scans that run on threads of their own and ask the store through the event loop.
+#include <malloc.h>
 #include <pthread.h>
 
 #include <condition_variable>
@@ -165,6 +166,10 @@ void* run(void* argument) {
   job->done = scan(job->root, job->previous, job->options, *job->host, job->state->aborted, job->result, job->error);
   job->previous = nullptr;
   job->host->release();
+#ifdef __GLIBC__
+  // Each thread's arena would keep what it has freed.
+  malloc_trim(0);
+#endif
   Napi::ThreadSafeFunction finished = job->finished;
   finished.BlockingCall(job, finish);
   finished.Release();
@@ -192,12 +197,19 @@ class TreeWorker : public Napi::AsyncWorker {
   }
 
   void OnOK() override {
-    if (!loads_) return deferred_.Resolve(image_.empty() ? Env().Null() : toBuffer(Env(), image_));
+    if (!loads_) return deferred_.Resolve(image_.empty() ? Env().Null() : handOver());
     if (tree_) state_->kept = tree_;
     deferred_.Resolve(Napi::Boolean::New(Env(), tree_ != nullptr));
   }
 
  private:
+  /** The image is as large as the tree: it is not copied. */
+  Napi::Value handOver() {
+    auto* image = new std::string(std::move(image_));
+    return Napi::Buffer<char>::New(
+        Env(), image->data(), image->size(), [](Napi::Env, char*, std::string* owner) { delete owner; }, image);
+  }
+
   Napi::Promise::Deferred deferred_;
   const std::shared_ptr<ScannerState> state_;
   std::string image_;

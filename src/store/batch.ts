@@ -111,23 +111,23 @@ export function openBatch(
     return asWriteFailure(error, "the store");
   }
 
-  /** The rows from `from` on, as many as one transaction takes. Returns where the next begins. */
-  function commitSlice({ names, offsets, lengths }: Rows, from: number): number {
-    const to = Math.min(from + rowsPerCommit, offsets.length);
+  /** The rows of `order` from `from` on, as many as one transaction takes. Returns where the next begins. */
+  function commitSlice({ names, offsets, lengths }: Rows, order: Uint32Array, from: number): number {
+    const to = Math.min(from + rowsPerCommit, order.length);
     const pack = use();
     let end = 0;
     sql
       .transaction(() => {
-        for (let i = from; i < to; i++) {
+        for (let at = from; at < to; at++) {
+          const i = order[at] as number;
           const offset = offsets[i] as number;
-          if (offset < 0) continue;
           insert.run(names.subarray(i * 32, i * 32 + 32), pack.id, offset, lengths[i]);
           end = Math.max(end, offset + (lengths[i] as number));
         }
-        if (end > 0) grow.run(end, bootId(), pack.id);
+        grow.run(end, bootId(), pack.id);
       })
       .immediate();
-    if (end > 0) pack.committed(end);
+    pack.committed(end);
     return to;
   }
 
@@ -168,11 +168,11 @@ export function openBatch(
         flush();
         fault("objects.written");
         const breathe = makeBreather();
-        for (const chunk of rows) {
-          for (let from = 0; from < chunk.offsets.length; ) {
-            from = commitSlice(chunk, from);
-            await breathe();
-          }
+        const all = joined(rows);
+        const order = inOrder(all);
+        for (let from = 0; from < order.length; ) {
+          from = commitSlice(all, order, from);
+          await breathe();
         }
       } catch (error) {
         throw failed(error);
@@ -185,4 +185,39 @@ export function openBatch(
 
     discard: leave,
   };
+}
+
+function joined(rows: readonly Rows[]): Rows {
+  const count = rows.reduce((sum, { offsets }) => sum + offsets.length, 0);
+  const offsets = new Float64Array(count);
+  const lengths = new Uint32Array(count);
+  let at = 0;
+  for (const chunk of rows) {
+    offsets.set(chunk.offsets, at);
+    lengths.set(chunk.lengths, at);
+    at += chunk.offsets.length;
+  }
+  return { names: Buffer.concat(rows.map(({ names }) => names)), offsets, lengths };
+}
+
+/** Those that have room in the pack, by their names' first bytes: neighbours lie on the same pages of the catalog, and a commit writes few of them. */
+function inOrder({ names, offsets }: Rows): Uint32Array {
+  const prefix = (i: number): number => names.readUInt16BE(i * 32);
+  const starts = new Uint32Array(65_537);
+  let count = 0;
+  for (let i = 0; i < offsets.length; i++) {
+    if ((offsets[i] as number) < 0) continue;
+    count++;
+    starts[prefix(i) + 1] = (starts[prefix(i) + 1] as number) + 1;
+  }
+  for (let bucket = 1; bucket < starts.length; bucket++)
+    starts[bucket] = (starts[bucket] as number) + (starts[bucket - 1] as number);
+  const order = new Uint32Array(count);
+  for (let i = 0; i < offsets.length; i++) {
+    if ((offsets[i] as number) < 0) continue;
+    const bucket = prefix(i);
+    order[starts[bucket] as number] = i;
+    starts[bucket] = (starts[bucket] as number) + 1;
+  }
+  return order;
 }

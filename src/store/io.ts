@@ -89,19 +89,23 @@ export function syncFolder(folder: string): void {
 }
 
 /** What a write may take of the event loop's time at once. */
-const pieceSize = 1 << 20;
+const pieceSize = 512 << 10;
 
-/** Puts `bytes` at `path`, all of them or none. After a power loss the file may be cut short or empty: its reader must be able to tell. */
-export async function replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+/** Puts the parts, end to end, at `path`, all of them or none. After a power loss the file may be cut short or empty: its reader must be able to tell. */
+export async function replaceFile(path: string, parts: readonly Uint8Array[]): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   try {
     const fd = openForWriting(temporary, "w");
     try {
-      for (let at = 0; at < bytes.length; at += pieceSize) {
-        writeAll(fd, bytes.subarray(at, at + pieceSize), at);
-        await immediate();
+      let size = 0;
+      for (const bytes of parts) {
+        for (let at = 0; at < bytes.length; at += pieceSize) {
+          writeAll(fd, bytes.subarray(at, at + pieceSize), size + at);
+          await immediate();
+        }
+        size += bytes.length;
       }
-      if (fstatSync(fd).size !== bytes.length) throw new Error(`${temporary} was written in part`);
+      if (fstatSync(fd).size !== size) throw new Error(`${temporary} was written in part`);
     } finally {
       closeSync(fd);
     }

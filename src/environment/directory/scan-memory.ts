@@ -79,6 +79,6 @@ export class ScanMemory {
     const image = await scanner.save();
     if (image === null) return;
     // Without it the next process reads everything once more.
-    await replaceFile(file, Buffer.concat([header(snapshot), image])).catch(() => {});
+    await replaceFile(file, [header(snapshot), image]).catch(() => {});
   }
 }
