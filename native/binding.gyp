@@ -35,6 +35,7 @@
             "core/stored-entry.cpp",
             "core/workers.cpp",
             "core/write-faults.cpp",
+            "core/writers.cpp",
             "core/xattr.cpp",
             "binding/addon.cpp",
             "binding/arguments.cpp",
@@ -42,7 +43,8 @@
             "binding/errors.cpp",
             "binding/read.cpp",
             "binding/restore.cpp",
-            "binding/scanner.cpp"
+            "binding/scanner.cpp",
+            "binding/writers.cpp"
           ],
           "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],
           "defines": [

@@ -57,6 +57,9 @@ export interface Native {
    */
   nextData(fd: number, offset: number): [start: number, end: number] | null;
 
+  /** Inode and process for each of these inodes that another visible process has open for writing, or maps shared and writable. */
+  findWriters(inodes: BigUint64Array): Promise<[ino: bigint, process: number][]>;
+
   /**
    * For tests: fails the `nth` change that the addon's threads make to a file from now on. `kind`: 0 none, 1 as a full disk, 2 as a broken one, 3 half of it is written.
    * Returns whether what was armed before has failed something.
@@ -249,6 +252,7 @@ const calls: Record<keyof Native, true> = {
   syncFileSystem: true,
   nextData: true,
   armWriteFault: true,
+  findWriters: true,
   Scanner: true,
   runJobs: true,
   faultPoints: true,

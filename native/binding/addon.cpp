@@ -4,6 +4,7 @@
 static Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   agentrewind::registerRead(env, exports);
   agentrewind::registerChange(env, exports);
+  agentrewind::registerWriters(env, exports);
   agentrewind::registerScanner(env, exports);
   agentrewind::registerRestore(env, exports);
   return exports;

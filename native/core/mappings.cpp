@@ -80,15 +80,21 @@ void readMappings(int maps, std::vector<uint64_t>& inodes) {
 
 }  // namespace
 
+std::vector<uint64_t> sharedWritableInodes(int process) {
+  std::vector<uint64_t> inodes;
+  const UniqueFd maps(open(("/proc/" + std::to_string(process) + "/maps").c_str(), O_RDONLY | O_CLOEXEC));
+  if (maps.get() >= 0 && !queryMappings(maps.get(), inodes)) readMappings(maps.get(), inodes);
+  return inodes;
+}
+
 std::vector<uint64_t> sharedWritableInodes() {
   std::vector<uint64_t> inodes;
   const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), closedir);
   if (!processes) return inodes;
   while (const dirent* entry = readdir(processes.get())) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    const std::string path = std::string(entry->d_name) + "/maps";
-    const UniqueFd maps(openat(dirfd(processes.get()), path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (maps.get() >= 0 && !queryMappings(maps.get(), inodes)) readMappings(maps.get(), inodes);
+    const std::vector<uint64_t> found = sharedWritableInodes(atoi(entry->d_name));
+    inodes.insert(inodes.end(), found.begin(), found.end());
   }
   std::sort(inodes.begin(), inodes.end());
   inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());

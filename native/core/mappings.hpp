@@ -11,5 +11,7 @@ namespace agentrewind {
  * a file too many is only read once too often.
  */
 std::vector<uint64_t> sharedWritableInodes();
+/** Of one process; as they come. */
+std::vector<uint64_t> sharedWritableInodes(int process);
 
 }  // namespace agentrewind

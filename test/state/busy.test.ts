@@ -119,7 +119,14 @@ onBothPaths("files and folders that come and go while a folder is read", {}, asy
   }
 });
 
-onBothPaths("a file that another process holds open for writing at the rewind", {}, async () => {
+onBothPaths("a file that another process holds open for writing at the rewind", {}, async (times) => {
+  // Without the addon nobody looks for them.
+  const named = (...paths: string[]): string[] => (times === "ns" ? paths : []);
+  const rewound = async (): Promise<string[]> =>
+    (await thread.rewind({ to: "c0" })).notRestored.map(({ path, reason }) => {
+      expect(reason).toContain("still writes to the file that was there");
+      return path;
+    });
   const place = makePlace();
   const { workspace } = place;
   sh(workspace, "echo one > edited; echo one > same; echo one > appended");
@@ -137,7 +144,7 @@ onBothPaths("a file that another process holds open for writing at the rewind", 
   await third.open(appended);
   await first.write(0, "two");
   await third.append("two\n");
-  expect((await thread.rewind({ to: "c0" })).notRestored).toEqual([]);
+  expect((await rewound()).sort()).toEqual(named("appended", "edited"));
   // What goes on to write holds the file that was left, not the restored one.
   await first.write(0, "six");
   await third.append("six\n");
@@ -145,7 +152,7 @@ onBothPaths("a file that another process holds open for writing at the rewind", 
   // A file that did not differ is still the file that they hold.
   await second.write(0, "six");
   expect(fs.readFileSync(same, "utf8")).toBe("six\n");
-  expect((await thread.rewind({ to: "c0" })).notRestored).toEqual([]);
+  expect(await rewound()).toEqual(named("same"));
   expect(sh(workspace, "cat edited same appended")).toBe("one\none\none\n");
 });
 

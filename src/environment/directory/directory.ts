@@ -37,6 +37,7 @@ import type { Scan, Scanner } from "./scanner.ts";
 import { requireKnown } from "./selection.ts";
 import { changedBetween, pathScope, uncapturedReason } from "./since.ts";
 import { compareTrees, findEntry, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
+import { writersOfReplaced } from "./writers.ts";
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
@@ -179,6 +180,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         for (const member of members) firsts.set(member, first);
         await breathe();
       }
+      const writers = await writersOfReplaced(posix.native, plan, (path) => seen.lookup(path), breathe);
       fresh = undefined;
       problems.push(
         ...plan.problems,
@@ -194,7 +196,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       return {
         generation: raiseGeneration(),
         restored: await summary.changes(breathe, left),
-        notRestored: problems,
+        notRestored: [...problems, ...writers],
       };
     } finally {
       posix.close();

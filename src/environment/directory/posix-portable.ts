@@ -63,6 +63,7 @@ export function openPortablePosix(rootPath: string): Posix {
       "paths longer than PATH_MAX",
       "protection against links swapped in while a restore writes",
       "stores through shared mappings",
+      "word of processes that still write to what a restore replaced",
       "a database and its log as of one moment",
       ...(owners ? [] : ["owners (needs root)"]),
     ],
