@@ -212,11 +212,16 @@ describe("while a model call runs", () => {
 
 describe("while a tool runs", () => {
   test("the rewind waits for its end, and its result is not seen", async () => {
-    let asked: Promise<unknown> | undefined;
+    let begun = (): void => {};
+    const second = new Promise<void>((resolve) => {
+      begun = resolve;
+    });
+    // Not from inside of the tool: that would wait for itself, and is refused.
+    const asked = second.then(() => thread().rewind({ to: "c1", lesson: "from outside" }));
     const slow = () =>
       tool(
         async ({ path }: { path: string }) => {
-          if (path === "2.txt") asked = thread().rewind({ to: "c1", lesson: "from outside" });
+          if (path === "2.txt") begun();
           await new Promise((resolve) => setTimeout(resolve, 50));
           writeFileSync(join(scene.workspace, path), "late");
           return `wrote ${path}`;
