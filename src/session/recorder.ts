@@ -23,8 +23,8 @@ export interface PairRequest {
   readonly activity: Activity;
   readonly signal?: AbortSignal | undefined;
   readonly seq: number;
-  /** The epoch in which the context was read. */
-  readonly issued: number;
+  /** The epoch in which the context was read; null for the head's, which is read when the pair's turn comes. */
+  readonly issued: number | null;
 }
 
 export interface StoredContext {
@@ -44,14 +44,14 @@ export class Recorder {
   }
 
   begin(request: PairRequest): Pair<CheckpointRow> {
-    const { environment, coordinator, objects, track } = this.#deps;
+    const { catalog, environment, coordinator, objects, track } = this.#deps;
     const started = coordinator.exclusive(() =>
       objects.use(async () => {
         reportProgress("checkpoint", "reading the workspace");
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
           signal: request.signal,
-          storeContext: () => this.storeContext(request.thread, request.context),
+          storeContext: () => this.storeContext(catalog.thread(request.thread.name) as ThreadRow, request.context),
           publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
           persist: (row) => this.#persist(row),
         });
@@ -105,7 +105,7 @@ export class Recorder {
         timings: { exposedMs: 0, overlappedMs: workMs, bytes: (captured?.bytes ?? 0) + stored.bytes },
         lessons: JSON.parse(thread.lessons) as number[],
       },
-      request.issued,
+      request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
     return row;

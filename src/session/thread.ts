@@ -76,7 +76,7 @@ export class Thread {
       anchor: null,
       activity: options.activity ?? noActivity,
       seq: catalog.takeSeq(thread.id),
-      issued: catalog.epoch(),
+      issued: options.context === undefined ? null : catalog.epoch(),
     });
     const row = await this.#recorder.settled(pair);
     const waited = performance.now() - start;

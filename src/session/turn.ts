@@ -47,7 +47,7 @@ interface TurnParts {
 }
 
 /** Starts the pair now. */
-export function startTurn(parts: TurnParts, request: PairRequest): Turn {
+export function startTurn(parts: TurnParts, request: PairRequest & { readonly issued: number }): Turn {
   const { deps, recorder, view, leave } = parts;
   const pair = recorder.begin(request);
   const durable = pair.durable.then((row) => view(row.id));
