@@ -69,9 +69,9 @@ onBothPaths(
   },
 );
 
-test.skipIf(process.env.AGENTREWIND_LONG === undefined || lacking("python"))(
-  "a file larger than 4 GiB without holes",
-  async () => {
+// Of the long form only: it writes all of them.
+if (process.env.AGENTREWIND_LONG !== undefined)
+  test.skipIf(lacking("python"))("a file larger than 4 GiB without holes", async () => {
     const place = makePlace();
     sh(place.workspace, "head -c 4300000000 /dev/urandom > huge");
     const thread = (await useRewind(place)).thread("t");
@@ -81,8 +81,7 @@ test.skipIf(process.env.AGENTREWIND_LONG === undefined || lacking("python"))(
     expect((await thread.checkpoint()).timings.bytes).toBeLessThan(MiB);
     expect((await thread.rewind({ to: "c0" })).notRestored).toEqual([]);
     expect(digestInodes(place.workspace)).toEqual(before);
-  },
-);
+  });
 
 workload("content and size change and the time is put back", {
   build(root) {
