@@ -6,37 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <limits>
-
 #include "beneath.hpp"
+#include "statx.hpp"
 
 namespace agentrewind {
-namespace {
-
-constexpr unsigned mountIdMask = 0x1000;    // STATX_MNT_ID, Linux 5.8
-constexpr size_t mountIdOffset = 0x90;      // stx_mnt_id; older headers have spare room there
-static_assert(sizeof(struct statx) == 256, "struct statx has a fixed size");
-
-/** Times beyond the years 1677 to 2262 do not fit and are held at the limit. */
-int64_t nanoseconds(const statx_timestamp& time) {
-  int64_t total;
-  if (__builtin_mul_overflow(static_cast<int64_t>(time.tv_sec), int64_t{1000000000}, &total) ||
-      __builtin_add_overflow(total, static_cast<int64_t>(time.tv_nsec), &total)) {
-    return time.tv_sec < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
-  }
-  return total;
-}
-
-uint64_t mountId(const struct statx& found) {
-  if ((found.stx_mask & mountIdMask) == 0) return 0;
-  uint64_t id;
-  std::memcpy(&id, reinterpret_cast<const char*>(&found) + mountIdOffset, sizeof(id));
-  return id;
-}
-
-}  // namespace
-
 Status appendRecord(int at, const char* name, std::string_view recordName, std::string& records) {
   struct statx found;
   if (statx(at, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS | mountIdMask, &found) < 0) {

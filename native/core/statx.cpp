@@ -10,11 +10,11 @@
 namespace agentrewind {
 namespace {
 
-constexpr unsigned mountIdMask = 0x1000;  // STATX_MNT_ID
-constexpr size_t mountIdOffset = 0x90;    // stx_mnt_id; older headers have spare room there
+constexpr size_t mountIdOffset = 0x90;  // stx_mnt_id; older headers have spare room there
 static_assert(sizeof(struct statx) == 256, "struct statx has a fixed size");
 
-/** Times beyond the years 1677 to 2262 do not fit and are held at the limit. */
+}  // namespace
+
 int64_t nanoseconds(const statx_timestamp& time) {
   int64_t total;
   if (__builtin_mul_overflow(static_cast<int64_t>(time.tv_sec), int64_t{1000000000}, &total) ||
@@ -24,7 +24,12 @@ int64_t nanoseconds(const statx_timestamp& time) {
   return total;
 }
 
-}  // namespace
+uint64_t mountId(const struct statx& found) {
+  if ((found.stx_mask & mountIdMask) == 0) return 0;
+  uint64_t id;
+  std::memcpy(&id, reinterpret_cast<const char*>(&found) + mountIdOffset, sizeof(id));
+  return id;
+}
 
 Result<Stat> statAt(int at, const char* name) {
   struct statx found;
@@ -34,9 +39,7 @@ Result<Stat> statAt(int at, const char* name) {
   stat.ino = found.stx_ino;
   stat.size = found.stx_size;
   stat.blocks = found.stx_blocks;
-  if ((found.stx_mask & mountIdMask) != 0) {
-    std::memcpy(&stat.mount, reinterpret_cast<const char*>(&found) + mountIdOffset, sizeof(stat.mount));
-  }
+  stat.mount = mountId(found);
   stat.mtimeNs = nanoseconds(found.stx_mtime);
   stat.ctimeNs = nanoseconds(found.stx_ctime);
   stat.devMajor = found.stx_dev_major;

@@ -1,6 +1,8 @@
 // What statx tells of an entry, and when two answers mean the same unchanged entry.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 
 #include "result.hpp"
@@ -34,6 +36,14 @@ struct Stat {
     return sameInode(other) && ctimeNs == other.ctimeNs && mtimeNs == other.mtimeNs && size == other.size;
   }
 };
+
+constexpr unsigned mountIdMask = 0x1000;  // STATX_MNT_ID, Linux 5.8
+
+/** Times beyond the years 1677 to 2262 do not fit and are held at the limit. */
+int64_t nanoseconds(const statx_timestamp& time);
+
+/** 0 where the kernel does not tell. */
+uint64_t mountId(const struct statx& found);
 
 /** Of `name` in the directory `at`, not followed; of `at` itself when the name is empty. */
 Result<Stat> statAt(int at, const char* name);
