@@ -6,6 +6,7 @@
         ["OS=='linux'", {
           "sources": [
             "core/beneath.cpp",
+            "core/change-log.cpp",
             "core/change-name.cpp",
             "core/change-inode.cpp",
             "core/descriptor.cpp",
@@ -13,6 +14,7 @@
             "core/faults.cpp",
             "core/listing.cpp",
             "core/database-group.cpp",
+            "core/file-system.cpp",
             "core/freezer.cpp",
             "core/mappings.cpp",
             "core/scan.cpp",
@@ -33,6 +35,7 @@
             "core/restore-run.cpp",
             "core/restore-stage.cpp",
             "core/stored-entry.cpp",
+            "core/watch.cpp",
             "core/workers.cpp",
             "core/write-faults.cpp",
             "core/writers.cpp",
@@ -43,6 +46,7 @@
             "binding/errors.cpp",
             "binding/read.cpp",
             "binding/restore.cpp",
+            "binding/scan-host.cpp",
             "binding/scanner.cpp",
             "binding/writers.cpp"
           ],

@@ -91,13 +91,15 @@ export interface NativeScan {
   readonly bytes: number;
   /** Entries whose content was read. */
   readonly read: number;
+  /** Only what a watcher named was looked at. */
+  readonly trusted: boolean;
 }
 
 /** The tree of one directory, kept outside of JavaScript's heap, and scans of it on threads of their own. */
 export interface NativeScannerHandle {
   /**
    * Reads what changed since the kept scan and stores it through `reserve`, which is called on the main thread. `excluded` is asked for names that the kept scan does not
-   * have, if `asksExcluded` is 1. A call back that fails returns undefined. The descriptor must stay open until the promise settles; it rejects with an error
+   * have, if `asksExcluded` is 1. With `watches` the file system is watched between scans, where it can be, and a scan looks only at what was named. A call back that fails returns undefined. The descriptor must stay open until the promise settles; it rejects with an error
    * that has `where`: "workspace", "store" or "aborted".
    */
   scan(
@@ -105,6 +107,7 @@ export interface NativeScannerHandle {
     stage: Uint8Array,
     fidelity: number,
     asksExcluded: 0 | 1,
+    watches: 0 | 1,
     reserve: (names: Buffer, lengths: Uint32Array) => NativeRoom | undefined,
     excluded: (folder: Buffer, names: Buffer[]) => boolean[] | undefined,
   ): Promise<NativeScan>;
@@ -112,6 +115,8 @@ export interface NativeScannerHandle {
   /** The next scan compares with the last one. */
   keep(): void;
   forget(): void;
+  /** Ends the watching for good. */
+  unwatch(): void;
   /** Of the kept scan; null when it has no such path. */
   lookup(path: Uint8Array): {
     readonly type: number;

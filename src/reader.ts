@@ -158,6 +158,7 @@ function openFiles(objects: Objects, layout: Layout, root: string, id: string, k
     objects,
     id,
     exclude: [],
+    watches: false,
     cacheFile: join(layout.cache, `${id}.tree`),
     isHeld: () => false,
     raiseGeneration: () => 0,

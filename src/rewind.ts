@@ -131,6 +131,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
             objects,
             id,
             exclude: chosen.exclude,
+            watches: chosen.inspector === "auto",
             cacheFile: join(store.layout.cache, `${id}.tree`),
             isHeld: catalog.isHeld,
             raiseGeneration: catalog.raiseGeneration,

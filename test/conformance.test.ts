@@ -31,6 +31,7 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
       objects,
       id: "e1",
       exclude: [],
+      watches: true,
       cacheFile: join(place.store, "cache", "e1.tree"),
       isHeld: (snapshot) => objects.has(Buffer.from(snapshot, "hex")),
       raiseGeneration: () => ++generation,

@@ -42,7 +42,7 @@ function bench(place: Place, way: "native" | "portable", excluded: ((path: strin
     posix.close();
     store.close();
   });
-  const scanner = openScanner(posix, { root: place.workspace, stage: ".stage", excluded });
+  const scanner = openScanner(posix, { root: place.workspace, stage: ".stage", excluded, watches: false });
   return {
     scanner,
     async scan(signal) {

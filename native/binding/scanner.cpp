@@ -2,111 +2,29 @@
 #include <malloc.h>
 #include <pthread.h>
 
-#include <condition_variable>
-#include <functional>
 #include <limits>
-#include <mutex>
 
-#include "../core/scan.hpp"
+#include "../core/change-log.hpp"
 #include "../core/tree-image.hpp"
 #include "arguments.hpp"
 #include "errors.hpp"
 #include "register.hpp"
+#include "scan-host.hpp"
 
 namespace agentrewind {
 namespace {
 
 /** Deep trees are walked by recursion. */
 constexpr size_t stackSize = 64 << 20;
-
-Napi::Buffer<char> toBuffer(Napi::Env env, std::string_view bytes) {
-  return Napi::Buffer<char>::Copy(env, bytes.data(), bytes.size());
-}
-
-/** Calls into JavaScript from the scan's threads; each waits for its answer. */
-class JsHost : public ScanHost {
- public:
-  JsHost(Napi::Env env, Napi::Function reserve, Napi::Function excluded)
-      : reserve_(Napi::ThreadSafeFunction::New(env, reserve, "scan.reserve", 0, 1)),
-        excluded_(Napi::ThreadSafeFunction::New(env, excluded, "scan.excluded", 0, 1)) {}
-
-  Status reserve(const std::vector<Sha256>& names, const std::vector<uint32_t>& lengths, int& pack,
-                 std::vector<int64_t>& offsets) override {
-    const bool answered = ask(reserve_, [&](Napi::Env env, Napi::Function function) {
-      Napi::Buffer<uint8_t> namesValue = Napi::Buffer<uint8_t>::Copy(env, names[0].data(), names.size() * sizeof(Sha256));
-      Napi::Uint32Array lengthsValue = Napi::Uint32Array::New(env, lengths.size());
-      for (size_t i = 0; i < lengths.size(); i++) lengthsValue[i] = lengths[i];
-      const Napi::Value answer = function.Call({namesValue, lengthsValue});
-      if (answer.IsEmpty() || !answer.IsObject()) return false;
-      const Napi::Object room = answer.As<Napi::Object>();
-      const Napi::Value places = room.Get("offsets");
-      if (!places.IsTypedArray()) return false;
-      const Napi::Float64Array values = places.As<Napi::Float64Array>();
-      if (values.ElementLength() != lengths.size()) return false;
-      pack = room.Get("fd").As<Napi::Number>().Int32Value();
-      for (size_t i = 0; i < lengths.size(); i++) offsets.push_back(static_cast<int64_t>(values[i]));
-      return true;
-    });
-    return answered ? Status(Done{}) : Status(Errno{ECANCELED, "reserve"});
-  }
-
-  Result<std::vector<bool>> excluded(const std::string& directory, const std::vector<std::string_view>& names) override {
-    std::vector<bool> answers;
-    const bool answered = ask(excluded_, [&](Napi::Env env, Napi::Function function) {
-      Napi::Array list = Napi::Array::New(env, names.size());
-      for (size_t i = 0; i < names.size(); i++) list.Set(static_cast<uint32_t>(i), toBuffer(env, names[i]));
-      const Napi::Value answer = function.Call({toBuffer(env, directory), list});
-      if (answer.IsEmpty() || !answer.IsArray()) return false;
-      const Napi::Array values = answer.As<Napi::Array>();
-      for (uint32_t i = 0; i < names.size(); i++) answers.push_back(values.Get(i).ToBoolean().Value());
-      return true;
-    });
-    if (!answered) return Errno{ECANCELED, "excluded"};
-    return answers;
-  }
-
-  void release() {
-    reserve_.Release();
-    excluded_.Release();
-  }
-
- private:
-  using Act = std::function<bool(Napi::Env, Napi::Function)>;
-  struct Request {
-    const Act& act;
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool done = false;
-    bool answered = false;
-  };
-
-  /** False when JavaScript threw (its wrapper remembers what) or is going away. */
-  static bool ask(const Napi::ThreadSafeFunction& function, const Act& act) {
-    Request request{act, {}, {}, false, false};
-    const napi_status queued = function.BlockingCall(&request, [](Napi::Env env, Napi::Function js, Request* asked) {
-      const Napi::HandleScope scope(env);
-      const bool answered = asked->act(env, js);
-      if (env.IsExceptionPending()) env.GetAndClearPendingException();
-      const std::lock_guard<std::mutex> lock(asked->mutex);
-      asked->answered = answered;
-      asked->done = true;
-      asked->changed.notify_one();
-    });
-    if (queued != napi_ok) return false;
-    std::unique_lock<std::mutex> lock(request.mutex);
-    request.changed.wait(lock, [&] { return request.done; });
-    return request.answered;
-  }
-
-  const Napi::ThreadSafeFunction reserve_;
-  const Napi::ThreadSafeFunction excluded_;
-};
+/** Files that a scan has read, from which on what it freed is worth giving back. */
+constexpr uint64_t freedFrom = 1000;
 
 /** What outlives the JavaScript object while a scan runs. */
 struct ScannerState {
   std::shared_ptr<const Node> kept;
   std::shared_ptr<const Node> found;
   std::vector<std::vector<std::string>> groups;
+  ChangeLog log;
   std::atomic<bool> aborted{false};
   bool running = false;
 };
@@ -119,12 +37,15 @@ struct ScanJob {
   Napi::Promise::Deferred deferred;
   int root;
   ScanOptions options;
+  bool watches;
+  /** Only what a watcher named was looked at. */
+  bool trusted = false;
   ScanResult result;
   ScanError error{ScanError::Where::aborted, {0, ""}, ""};
   bool done = false;
 };
 
-Napi::Value toValue(Napi::Env env, const ScanResult& result) {
+Napi::Value toValue(Napi::Env env, const ScanResult& result, bool trusted) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("snapshot", Napi::Buffer<uint8_t>::Copy(env, result.snapshot.data(), result.snapshot.size()));
   Napi::Array problems = Napi::Array::New(env, result.problems.size());
@@ -138,6 +59,7 @@ Napi::Value toValue(Napi::Env env, const ScanResult& result) {
   value.Set("entries", Napi::Number::New(env, static_cast<double>(result.entries)));
   value.Set("bytes", Napi::Number::New(env, static_cast<double>(result.bytes)));
   value.Set("read", Napi::Number::New(env, static_cast<double>(result.read)));
+  value.Set("trusted", Napi::Boolean::New(env, trusted));
   return value;
 }
 
@@ -158,21 +80,26 @@ void finish(Napi::Env env, Napi::Function, ScanJob* finished) {
   }
   job->state->found = job->result.root;
   job->state->groups = std::move(job->result.groups);
-  job->deferred.Resolve(toValue(env, job->result));
+  job->deferred.Resolve(toValue(env, job->result, job->trusted));
 }
 
 void* run(void* argument) {
   ScanJob* job = static_cast<ScanJob*>(argument);
-  job->done = scan(job->root, job->previous, job->options, *job->host, job->state->aborted, job->result, job->error);
+  ChangeLog& log = job->state->log;
+  const Changes* changes = job->watches ? log.begin(job->root, job->previous != nullptr) : nullptr;
+  job->trusted = changes != nullptr && !changes->judge;
+  job->done = scan(job->root, job->previous, changes, job->options, *job->host, job->state->aborted, job->result, job->error);
+  if (job->done && job->watches) log.end(job->result);
   job->previous = nullptr;
   job->host->release();
-#ifdef __GLIBC__
-  // Each thread's arena would keep what it has freed.
-  malloc_trim(0);
-#endif
+  const bool large = job->result.read > freedFrom;
   Napi::ThreadSafeFunction finished = job->finished;
   finished.BlockingCall(job, finish);
   finished.Release();
+#ifdef __GLIBC__
+  // Each thread's arena would keep what it has freed.
+  if (large) malloc_trim(0);
+#endif
   return nullptr;
 }
 
@@ -224,6 +151,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     return DefineClass(env, "Scanner",
                        {InstanceMethod<&Scanner::start>("scan"), InstanceMethod<&Scanner::abort>("abort"),
                         InstanceMethod<&Scanner::keep>("keep"), InstanceMethod<&Scanner::forget>("forget"),
+                        InstanceMethod<&Scanner::unwatch>("unwatch"),
                         InstanceMethod<&Scanner::lookup>("lookup"), InstanceMethod<&Scanner::groups>("groups"),
                         InstanceMethod<&Scanner::save>("save"), InstanceMethod<&Scanner::load>("load")});
   }
@@ -239,6 +167,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     options.stage = arguments.bytes("stage");
     options.fidelity = static_cast<uint8_t>(arguments.integer("fidelity", 0, 255));
     options.asksExcluded = arguments.integer("asksExcluded", 0, 1) == 1;
+    const bool watches = arguments.integer("watches", 0, 1) == 1;
     const Napi::Function reserve = arguments.function("reserve");
     const Napi::Function excluded = arguments.function("excluded");
     if (!arguments.ok()) return info.Env().Undefined();
@@ -250,7 +179,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     auto finished = Napi::ThreadSafeFunction::New(info.Env(), reserve, "scan.finished", 0, 1);
     auto job = std::unique_ptr<ScanJob>(
         new ScanJob{state_, state_->kept, std::make_unique<JsHost>(info.Env(), reserve, excluded), finished, deferred,
-                    root, std::move(options), {}, {ScanError::Where::aborted, {0, ""}, ""}, false});
+                    root, std::move(options), watches, false, {}, {ScanError::Where::aborted, {0, ""}, ""}, false});
     state_->aborted = false;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
@@ -271,9 +200,16 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
 
   void abort(const Napi::CallbackInfo&) { state_->aborted = true; }
 
-  void keep(const Napi::CallbackInfo&) { state_->kept = state_->found; }
+  void keep(const Napi::CallbackInfo&) {
+    state_->kept = state_->found;
+    state_->log.keep();
+  }
 
   void forget(const Napi::CallbackInfo&) { state_->kept = nullptr; }
+
+  void unwatch(const Napi::CallbackInfo&) {
+    if (!state_->running) state_->log.stop("closed");
+  }
 
   Napi::Value lookup(const Napi::CallbackInfo& info) {
     Arguments arguments(info);

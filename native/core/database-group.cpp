@@ -125,7 +125,7 @@ class GroupReader {
       }
       node.stat = *first[i];
       node.type = Type::file;
-      node.settled = node.stat.ctimeNs < start - clockTickNs && !state_.isMapped(node.stat);
+      node.settled = hasOwnTime(node.stat, start) && !state_.isMapped(node.stat);
       const Reading reading = readEntry(directory_, node, sink_);
       if (reading.store.code != 0) {
         state_.fail(ScanError::Where::store, reading.store, "");
@@ -134,7 +134,7 @@ class GroupReader {
       if (reading.failure != 0) lose(node, reading.failure);
       else bytes_ += node.stat.size;
       if (reading.changed || (reading.failure != 0 && node.type == Type::gone)) whole = false;
-      if (!fine && first[i]->ctimeNs >= start - clockTickNs) whole = false;
+      if (!fine && !hasOwnTime(*first[i], start)) whole = false;
     }
     const Looks second = look();
     for (size_t i = 0; i < members; i++) {

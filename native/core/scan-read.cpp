@@ -88,7 +88,7 @@ class Reader {
       }
       node.stat = again.value();
       node.type = typeOf(node.stat.mode);
-      node.settled = node.stat.ctimeNs < now - clockTickNs && !state_.isMapped(node.stat);
+      node.settled = hasOwnTime(node.stat, now) && !state_.isMapped(node.stat);
     }
     state_.read++;
     if (node.type == Type::file && node.stat.nlink <= 1) state_.bytes += node.stat.size;

@@ -49,6 +49,11 @@ class Names {
     return Done{};
   }
 
+  void take(const Directory& directory) {
+    sorted_.clear();
+    for (const Node& node : directory.entries) sorted_.emplace_back(node.name);
+  }
+
   std::vector<std::string_view>& sorted() { return sorted_; }
 
  private:
@@ -91,11 +96,13 @@ class Queue {
   size_t pending_ = 0;
 };
 
-Result<UniqueFd> openDirectory(ScanState& state, const std::string& path) {
-  Result<UniqueFd> opened = openBeneath(state.root, path, O_RDONLY | O_DIRECTORY | O_NOATIME, 0);
+/** For its names, or only for what they lead to. */
+Result<UniqueFd> openDirectory(ScanState& state, const DirectoryWork& work) {
+  if (work.namesKnown) return openBeneath(state.root, work.path, O_PATH | O_DIRECTORY, 0);
+  Result<UniqueFd> opened = openBeneath(state.root, work.path, O_RDONLY | O_DIRECTORY | O_NOATIME, 0);
   // Only the owner may ask to leave the time of access alone.
   if (opened || opened.error().code != EPERM) return opened;
-  return openBeneath(state.root, path, O_RDONLY | O_DIRECTORY, 0);
+  return openBeneath(state.root, work.path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 class Walker {
@@ -103,28 +110,25 @@ class Walker {
   Walker(ScanState& state, Queue& queue) : state_(state), queue_(queue) {}
 
   void list(DirectoryWork& work) {
-    Result<UniqueFd> opened = openDirectory(state_, work.path);
-    if (!opened) return fail(work, opened.error());
-    const int fd = opened.value().get();
-    Status listed = names_.read(fd);
-    if (!listed) return fail(work, listed.error());
-    if (work.readXattrs) {
-      Result<std::shared_ptr<const Extra>> extra = readXattrs(fd);
-      if (!extra) return fail(work, extra.error());
-      work.extra = std::move(extra.value());
-    }
-    if (work.path.empty()) forget(state_.options.stage);
-    if (state_.options.asksExcluded && !dropExcluded(work)) return;
+    directory_ = UniqueFd();
+    if (work.namesKnown) names_.take(*work.previous);
+    else if (!readNames(work)) return;
 
-    const int64_t settledBefore = nowNs() - clockTickNs;
+    const int64_t now = nowNs();
     position_ = 0;
-    for (const std::string_view name : names_.sorted()) {
-      Result<Stat> stat = statAt(fd, name.data());
+    for (size_t i = 0; i < names_.sorted().size(); i++) {
+      const std::string_view name = names_.sorted()[i];
+      if (work.namesKnown && !state_.looksAt(work.previous->entries[i])) {
+        add(work, name, work.previous->entries[i].stat, now);
+        continue;
+      }
+      if (!open(work)) return;
+      Result<Stat> stat = statAt(directory_.get(), name.data());
       if (!stat) {
         if (stat.error().code == ENOENT) continue;
-        return fail(work, stat.error());
+        return static_cast<void>(fail(work, stat.error()));
       }
-      add(work, name, stat.value(), settledBefore);
+      add(work, name, stat.value(), now);
     }
     const size_t before = work.previous ? work.previous->entries.size() : 0;
     if (work.reuse && position_ < before) work.own(position_);
@@ -135,13 +139,36 @@ class Walker {
   }
 
  private:
-  void fail(DirectoryWork& work, Errno error) {
+  bool open(DirectoryWork& work) {
+    if (directory_.get() >= 0) return true;
+    Result<UniqueFd> opened = openDirectory(state_, work);
+    if (opened) directory_ = std::move(opened.value());
+    else fail(work, opened.error());
+    return directory_.get() >= 0;
+  }
+
+  bool readNames(DirectoryWork& work) {
+    if (!open(work)) return false;
+    Status listed = names_.read(directory_.get());
+    if (!listed) return fail(work, listed.error());
+    if (work.readXattrs) {
+      Result<std::shared_ptr<const Extra>> extra = readXattrs(directory_.get());
+      if (!extra) return fail(work, extra.error());
+      work.extra = std::move(extra.value());
+    }
+    if (work.path.empty()) forget(state_.options.stage);
+    return !state_.options.asksExcluded || dropExcluded(work);
+  }
+
+  /** Always false. */
+  bool fail(DirectoryWork& work, Errno error) {
     std::string reason;
     work.children.clear();
     work.linked.clear();
     work.reads.clear();
     if (!work.path.empty() && isUnreadable(error.code, reason)) work.failure = error.code;
     else state_.fail(ScanError::Where::workspace, error, work.path);
+    return false;
   }
 
   void forget(const std::string& name) {
@@ -181,12 +208,13 @@ class Walker {
     return found;
   }
 
-  void add(DirectoryWork& work, std::string_view name, const Stat& stat, int64_t settledBefore) {
+  void add(DirectoryWork& work, std::string_view name, const Stat& stat, int64_t now) {
     size_t at = 0;
     const Node* before = known(work, name, at);
     const bool mapped = state_.isMapped(stat);
     const Type type = typeOf(stat.mode);
     const bool same = before != nullptr && before->settled && !mapped && before->stat.unchanged(stat);
+    if (before != nullptr && !same) state_.changed(*before, stat);
     if (work.reuse && !(before != nullptr && at == position_)) work.own(position_);
     position_ = work.reuse ? position_ : work.entries.size();
     const size_t index = position_++;
@@ -197,7 +225,7 @@ class Walker {
       node.name.assign(name);
       node.stat = stat;
       node.type = type;
-      node.settled = stat.ctimeNs < settledBefore && !mapped;
+      node.settled = hasOwnTime(stat, now) && !mapped;
       work.entries.push_back(std::move(node));
     };
     const auto keep = [&] {
@@ -217,6 +245,7 @@ class Walker {
       if (before != nullptr && before->type == Type::directory) child->previous = before->children;
       if (same && before->type == Type::directory) {
         child->extra = before->extra;
+        child->namesKnown = state_.timesTellNames;
         keep();
       } else {
         child->readXattrs = true;
@@ -251,6 +280,8 @@ class Walker {
   ScanState& state_;
   Queue& queue_;
   Names names_;
+  /** Open when it is needed. */
+  UniqueFd directory_;
   size_t position_ = 0;
 };
 

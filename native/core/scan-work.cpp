@@ -26,6 +26,23 @@ bool ScanState::isMapped(const Stat& stat) const {
   return !mapped.empty() && std::binary_search(mapped.begin(), mapped.end(), stat.ino);
 }
 
+bool ScanState::isNamed(uint64_t inode) const {
+  return std::binary_search(changes_->inodes.begin(), changes_->inodes.end(), inode);
+}
+
+bool ScanState::looksAt(const Node& before) const {
+  // What could not be read is tried again each time; what is not settled was mapped, or read in the tick of its change.
+  if (changes_ == nullptr || changes_->judge || !before.settled || before.type == Type::unread) return true;
+  return isNamed(before.stat.ino) || isMapped(before.stat);
+}
+
+void ScanState::changed(const Node& before, const Stat& now) {
+  if (changes_ == nullptr || !changes_->judge || !before.settled || isMapped(now)) return;
+  if (isNamed(before.stat.ino) || isNamed(now.ino)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  unseen.push_back(now.ino);
+}
+
 void ScanState::problem(std::string path, std::string reason) {
   const std::lock_guard<std::mutex> lock(mutex_);
   problems.push_back({std::move(path), std::move(reason)});

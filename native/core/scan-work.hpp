@@ -16,6 +16,8 @@ struct DirectoryWork {
   std::string path;
   /** What the last scan found here; null when it knew no such directory. */
   std::shared_ptr<const Directory> previous;
+  /** No name came or went since the last scan, so that the directory is not listed. */
+  bool namesKnown = false;
   /** `entries` would equal the previous ones, and is left empty. */
   bool reuse = true;
   std::vector<Node> entries;
@@ -55,8 +57,9 @@ struct DirectoryWork {
 
 class ScanState {
  public:
-  ScanState(int root, const ScanOptions& options, ScanHost& host, const std::atomic<bool>& aborted)
-      : root(root), options(options), host(host), aborted_(aborted) {}
+  ScanState(int root, const Changes* changes, const ScanOptions& options, ScanHost& host,
+            const std::atomic<bool>& aborted)
+      : root(root), options(options), host(host), changes_(changes), aborted_(aborted) {}
 
   const int root;
   const ScanOptions& options;
@@ -64,13 +67,19 @@ class ScanState {
   /** The root's own. What is mounted below it is not the workspace's. */
   Stat rootStat;
   bool isMount(const Stat& stat) const { return stat.mount != rootStat.mount; }
-  /** Inodes that somebody maps shared and writable, sorted. */
+  /** A directory whose own times did not move has the names that it had. */
+  bool timesTellNames = false;
+  /** Inodes that must be read whatever their times say: somebody maps them shared and writable. Sorted. */
   std::vector<uint64_t> mapped;
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> read{0};
 
   bool isMapped(const Stat& stat) const;
+  /** Whether stat must be asked about an entry that the last scan had. */
+  bool looksAt(const Node& before) const;
+  /** The entry is not as the last scan had it. */
+  void changed(const Node& before, const Stat& now);
   void problem(std::string path, std::string reason);
   /** Directories are read by several threads at once. */
   void addLate(DirectoryWork& work, Node node);
@@ -81,8 +90,12 @@ class ScanState {
   bool failed = false;
   ScanError error{ScanError::Where::aborted, {0, ""}, ""};
   std::vector<ScanProblem> problems;
+  std::vector<uint64_t> unseen;
 
  private:
+  bool isNamed(uint64_t inode) const;
+
+  const Changes* const changes_;
   const std::atomic<bool>& aborted_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;

@@ -1,8 +1,10 @@
 #include "scan.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "faults.hpp"
+#include "file-system.hpp"
 #include "mappings.hpp"
 #include "scan-work.hpp"
 #include "sequence.hpp"
@@ -93,15 +95,21 @@ std::shared_ptr<const Directory> buildTrees(ScanState& state, Sink& sink, Direct
   return TreeBuilder(state, sink).build(top);
 }
 
-bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptions& options, ScanHost& host,
-          const std::atomic<bool>& aborted, ScanResult& result, ScanError& error) {
-  ScanState state(root, options, host, aborted);
+bool scan(int root, const std::shared_ptr<const Node>& previous, const Changes* changes, const ScanOptions& options,
+          ScanHost& host, const std::atomic<bool>& aborted, ScanResult& result, ScanError& error) {
+  ScanState state(root, changes, options, host, aborted);
   const auto failed = [&] {
     error = state.error;
     return !state.failed;
   };
   // Before the walk: a store through a mapping made later moves the file's times.
   state.mapped = sharedWritableInodes();
+  if (changes != nullptr && !changes->unstamped.empty()) {
+    std::vector<uint64_t> all;
+    std::set_union(state.mapped.begin(), state.mapped.end(), changes->unstamped.begin(), changes->unstamped.end(),
+                   std::back_inserter(all));
+    state.mapped = std::move(all);
+  }
 
   Node top;
   top.type = Type::directory;
@@ -111,11 +119,15 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptio
     return failed();
   }
   top.stat = stat.value();
+  top.settled = hasOwnTime(top.stat, nowNs());
   state.rootStat = stat.value();
+  state.timesTellNames = keepsDirectoryTimes(fileSystemOf(root));
 
   DirectoryWork work;
-  work.readXattrs = true;
   if (previous) work.previous = previous->children;
+  work.readXattrs = !(previous && previous->settled && previous->stat.unchanged(top.stat));
+  work.namesKnown = state.timesTellNames && !work.readXattrs;
+  if (!work.readXattrs) work.extra = previous->extra;
   walk(state, work);
   fault(FaultPoint::scanWalked);
   if (!state.stopped()) resolveLinks(state, work, result.groups);
@@ -142,6 +154,7 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptio
   result.entries = state.entries;
   result.bytes = state.bytes;
   result.read = state.read;
+  result.unseen = std::move(state.unseen);
   return true;
 }
 

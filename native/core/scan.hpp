@@ -29,6 +29,16 @@ struct ScanOptions {
   bool asksExcluded = false;
 };
 
+/** What a watcher saw of a directory since the scan before. */
+struct Changes {
+  /** Sorted. All entries of these inodes may have changed, and nothing else. */
+  std::vector<uint64_t> inodes;
+  /** Sorted. These must be read whatever their times say. */
+  std::vector<uint64_t> unstamped;
+  /** Everything is looked at all the same, and what the watcher should have seen is told. */
+  bool judge = false;
+};
+
 struct ScanProblem {
   std::string path;
   std::string reason;
@@ -52,10 +62,15 @@ struct ScanResult {
   uint64_t bytes = 0;
   /** Files whose content was read. */
   uint64_t read = 0;
+  /** Inodes that changed and that the watcher did not name, where it was judged. */
+  std::vector<uint64_t> unseen;
 };
 
-/** Scans what is below the descriptor `root`. False: `error` says why, and nothing of the result counts. */
-bool scan(int root, const std::shared_ptr<const Node>& previous, const ScanOptions& options, ScanHost& host,
-          const std::atomic<bool>& aborted, ScanResult& result, ScanError& error);
+/**
+ * Scans what is below the descriptor `root`, with `changes` only what they name; null: nobody watched. False: `error` says why, and nothing of the result
+ * counts.
+ */
+bool scan(int root, const std::shared_ptr<const Node>& previous, const Changes* changes, const ScanOptions& options,
+          ScanHost& host, const std::atomic<bool>& aborted, ScanResult& result, ScanError& error);
 
 }  // namespace agentrewind

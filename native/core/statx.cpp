@@ -53,6 +53,12 @@ Result<Stat> statAt(int at, const char* name) {
   return stat;
 }
 
+bool hasOwnTime(const Stat& stat, int64_t nowNs) {
+  constexpr int64_t tickNs = 20'000'000;
+  constexpr int64_t secondNs = 1'000'000'000;
+  return stat.ctimeNs < nowNs - (stat.ctimeNs % secondNs == 0 ? 2 * secondNs : tickNs);
+}
+
 int64_t nowNs() {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);

@@ -51,7 +51,10 @@ Result<Stat> statAt(int at, const char* name);
 /** CLOCK_REALTIME. */
 int64_t nowNs();
 
-/** Kernel timestamps advance with the timer tick, at the slowest every 10 ms: what is older than this has a time of its own. */
-constexpr int64_t clockTickNs = 20'000'000;
+/**
+ * Whether a change made at `nowNs` or later would get another change time than the entry has. Kernel timestamps advance with the timer tick, at the slowest
+ * every 10 ms; a time without a fraction may be of a file system that keeps whole seconds only, or every other one.
+ */
+bool hasOwnTime(const Stat& stat, int64_t nowNs);
 
 }  // namespace agentrewind

@@ -72,7 +72,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     objects.use(() => scanInUse(posix, signal));
 
   async function scanInUse(posix: Posix, signal: AbortSignal | undefined): Promise<Scan & { written: number }> {
-    scanner ??= openScanner(posix, { root, stage, excluded });
+    scanner ??= openScanner(posix, { root, stage, excluded, watches: opening.watches });
     memory ??= new ScanMemory({ scanner, file: opening.cacheFile, isHeld: opening.isHeld });
     await memory.load();
     const generation = objects.generation();
@@ -298,6 +298,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
 
     async close() {
       await memory?.save();
+      scanner?.close();
     },
   };
 }

@@ -13,7 +13,7 @@ export class NativeScanner implements Scanner {
   }
 
   async scan({ posix, batch, signal }: ScanRequest): Promise<Scan> {
-    const { stage, excluded } = this.#options;
+    const { stage, excluded, watches } = this.#options;
     /** What a call back threw: the addon knows only that it failed. */
     let thrown: { readonly error: unknown } | undefined;
     const remembering =
@@ -33,6 +33,7 @@ export class NativeScanner implements Scanner {
       toBytes(stage),
       posix.fidelity,
       excluded === null ? 0 : 1,
+      watches ? 1 : 0,
       remembering((names, lengths) => batch.reserve(names, lengths)),
       remembering((folder, names) =>
         names.map((name) => excluded?.(join(fromBytes(folder), fromBytes(name))) ?? false),
@@ -40,12 +41,13 @@ export class NativeScanner implements Scanner {
     );
     signal?.addEventListener("abort", stop);
     try {
-      const { snapshot, problems, entries, bytes } = await running;
+      const { snapshot, problems, entries, bytes, trusted } = await running;
       return {
         snapshot,
         problems: problems.map(({ path, reason }) => ({ path: display(fromBytes(path)), reason })),
         entries,
         bytes,
+        trusted,
       };
     } catch (error) {
       if (thrown !== undefined) throw thrown.error;
@@ -79,5 +81,9 @@ export class NativeScanner implements Scanner {
 
   forget(): void {
     this.#handle.forget();
+  }
+
+  close(): void {
+    this.#handle.unwatch();
   }
 }

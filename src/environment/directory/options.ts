@@ -9,6 +9,8 @@ export interface DirectoryOptions {
   readonly id: string;
   /** Glob patterns, relative to the workspace; what they match is neither captured nor touched. */
   readonly exclude: readonly string[];
+  /** A watcher may say what changed between two captures (`inspector: "auto"`). */
+  readonly watches: boolean;
   /** Where what the last scan knew lies between processes. */
   readonly cacheFile: string;
   /** A restorable checkpoint holds this snapshot, so the store has all of it. */

@@ -40,8 +40,9 @@ export interface ScanOptions {
   readonly breathe: () => Promise<void> | undefined;
 }
 
-/** Kernel timestamps advance with the timer tick, at the slowest every 10 ms. */
+/** Kernel timestamps advance with the timer tick, at the slowest every 10 ms; one without a fraction may be of a file system that keeps every other second only. */
 const clockTickNs = 20_000_000n;
+const secondNs = 1_000_000_000n;
 
 export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Promise<PortableScan> {
   const problems: Problem[] = [];
@@ -207,7 +208,7 @@ function stamp(stat: Stat): { dev: string; ino: bigint; ctimeNs: bigint; settled
     dev: stat.dev,
     ino: stat.ino,
     ctimeNs: stat.ctimeNs,
-    settled: stat.ctimeNs < nowNs - clockTickNs,
+    settled: stat.ctimeNs < nowNs - (stat.ctimeNs % secondNs === 0n ? 2n * secondNs : clockTickNs),
     children: null,
   };
 }

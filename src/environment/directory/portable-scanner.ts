@@ -24,7 +24,7 @@ export class PortableScanner implements Scanner {
       mounts: mountPoints(root),
       breathe: makeBreather(signal),
     });
-    return this.#last;
+    return { ...this.#last, trusted: false };
   }
 
   keep(): void {
@@ -54,4 +54,6 @@ export class PortableScanner implements Scanner {
   forget(): void {
     this.#kept = undefined;
   }
+
+  close(): void {}
 }

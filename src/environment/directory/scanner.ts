@@ -11,6 +11,8 @@ export interface Scan {
   readonly entries: number;
   /** Of all files' contents. */
   readonly bytes: number;
+  /** Only what a watcher named was looked at. */
+  readonly trusted: boolean;
 }
 
 export interface ScanRequest {
@@ -47,6 +49,8 @@ export interface Scanner {
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
   /** The next scan reads everything. */
   forget(): void;
+  /** Gives back what it holds of the system. */
+  close(): void;
 }
 
 export interface ScannerOptions {
@@ -55,4 +59,6 @@ export interface ScannerOptions {
   /** The staging folder in the root. */
   readonly stage: RawPath;
   readonly excluded: ((path: RawPath) => boolean) | null;
+  /** A watcher may say what changed between two scans, where the system has one that sees everything. */
+  readonly watches: boolean;
 }
