@@ -66,6 +66,9 @@ export interface Native {
    */
   armWriteFault(kind: number, nth: number): boolean;
 
+  /** Null where what changes below `root` can be watched; else why it cannot. */
+  probeWatch(root: number): string | null;
+
   readonly Scanner: new () => NativeScannerHandle;
 
   /**
@@ -258,6 +261,7 @@ const calls: Record<keyof Native, true> = {
   nextData: true,
   armWriteFault: true,
   findWriters: true,
+  probeWatch: true,
   Scanner: true,
   runJobs: true,
   faultPoints: true,

@@ -1,6 +1,6 @@
 // What this machine can do. A test that needs something says so; what AGENTREWIND_REQUIRE names may not be missing.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadNative } from "../src/native.ts";
@@ -13,6 +13,8 @@ const isRoot = process.getuid?.() === 0;
 const present = {
   native: () => loadNative().native !== null,
   root: () => isRoot,
+  /** Changes of a file system can be watched. */
+  watcher: () => tryInFolder((folder) => probeWatch(folder)),
   /** May mount a tmpfs. */
   tmpfs: () => isRoot && process.platform === "linux",
   fuse: () => isRoot && existsSync("/dev/fuse"),
@@ -31,6 +33,16 @@ const present = {
       python("inode.py", "setxattr", folder, "user.try", "00");
     }),
 };
+
+function probeWatch(folder: string): void {
+  const { native } = loadNative();
+  const fd = openSync(folder, "r");
+  try {
+    if (native === null || native.probeWatch(fd) !== null) throw new Error("no watcher");
+  } finally {
+    closeSync(fd);
+  }
+}
 
 function setAndClear(folder: string): void {
   python("inode.py", "flags", folder, "+i");

@@ -687,6 +687,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
       > = {
         readDirectory: [root, empty],
         stat: [root, path],
+        probeWatch: [root],
         readLink: [root, path],
         open: [root, path, 0, 0],
         makeDirectory: [root, path, 0],

@@ -2,64 +2,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
-import { openScanner } from "../src/environment/directory/open-scanner.ts";
-import type { Posix } from "../src/environment/directory/posix.ts";
-import { openNativePosix } from "../src/environment/directory/posix-native.ts";
-import { openPortablePosix } from "../src/environment/directory/posix-portable.ts";
-import type { Scan, Scanner } from "../src/environment/directory/scanner.ts";
-import { readSnapshot } from "../src/environment/directory/tree.ts";
-import { loadNative } from "../src/native.ts";
-import { openStore } from "../src/store/store.ts";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { lacking } from "./capabilities.ts";
+import { bench, closeBenches } from "./helpers/scanning.ts";
 import { makePlace, type Place } from "./helpers/workspace.ts";
 
 const noAddon = lacking("native");
-const addon = loadNative().native;
 
-interface Scanned extends Scan {
-  readonly written: number;
-  /** Name of the root's sequence of entries. */
-  readonly tree: string;
-}
-
-interface Bench {
-  readonly scanner: Scanner;
-  scan(signal?: AbortSignal): Promise<Scanned>;
-}
-
-const open: (() => void)[] = [];
-afterEach(() => {
-  for (const end of open.splice(0)) end();
-});
-
-function bench(place: Place, way: "native" | "portable", excluded: ((path: string) => boolean) | null = null): Bench {
-  const store = openStore(join(place.base, `store-${way}-${open.length}`));
-  const { objects } = store.open("e1");
-  const posix: Posix =
-    way === "native" && addon !== null ? openNativePosix(place.workspace, addon) : openPortablePosix(place.workspace);
-  open.push(() => {
-    posix.close();
-    store.close();
-  });
-  const scanner = openScanner(posix, { root: place.workspace, stage: ".stage", excluded, watches: false });
-  return {
-    scanner,
-    async scan(signal) {
-      const batch = objects.batch();
-      try {
-        const result = await scanner.scan({ posix, batch, signal });
-        const written = await batch.commit();
-        scanner.keep();
-        const root = readSnapshot(objects, result.snapshot.toString("hex")).root;
-        return { ...result, written, tree: (root.content as Buffer).toString("hex") };
-      } catch (error) {
-        batch.discard();
-        throw error;
-      }
-    },
-  };
-}
+afterEach(closeBenches);
 
 /** Of everything that both ways capture; times to the microsecond. */
 function plant(place: Place): void {
@@ -158,7 +108,7 @@ for (const way of ["native", "portable"] as const) {
       const place = makePlace();
       plant(place);
       const excluded = (path: string): boolean => path === "many" || path.endsWith(".log");
-      const { scan } = bench(place, way, excluded);
+      const { scan } = bench(place, way, { excluded });
       const first = await scan();
       fs.writeFileSync(join(place.workspace, "many", "new"), "new");
       fs.writeFileSync(join(place.workspace, "x", "later.log"), "log");
@@ -204,7 +154,7 @@ describe.skipIf(noAddon)("writers that are held still", () => {
     const writer = spawn(process.execPath, [join(import.meta.dirname, "fixtures/busy-group.mjs"), place.workspace], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    open.push(() => writer.kill("SIGKILL"));
+    onTestFinished(() => void writer.kill("SIGKILL"));
     const beats = (): number => Number(fs.readFileSync(join(place.workspace, "beats"), "utf8").slice(-8));
     await new Promise((resolve) => writer.stdout.once("data", resolve));
     const { scan } = bench(place, "native");

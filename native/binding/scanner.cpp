@@ -145,6 +145,15 @@ class TreeWorker : public Napi::AsyncWorker {
   bool loads_;
 };
 
+Napi::Value probeWatch(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int root = arguments.descriptor("root");
+  if (!arguments.ok()) return info.Env().Undefined();
+  std::string reason;
+  if (Watch::open(root, reason)) return info.Env().Null();
+  return Napi::String::New(info.Env(), reason);
+}
+
 class Scanner : public Napi::ObjectWrap<Scanner> {
  public:
   static Napi::Function define(Napi::Env env) {
@@ -261,6 +270,9 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
 
 }  // namespace
 
-void registerScanner(Napi::Env env, Napi::Object exports) { exports.Set("Scanner", Scanner::define(env)); }
+void registerScanner(Napi::Env env, Napi::Object exports) {
+  exports.Set("Scanner", Scanner::define(env));
+  exports.Set("probeWatch", Napi::Function::New(env, probeWatch));
+}
 
 }  // namespace agentrewind

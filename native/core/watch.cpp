@@ -18,7 +18,8 @@
 namespace agentrewind {
 namespace {
 
-constexpr uint64_t mask = FAN_MODIFY | FAN_CLOSE_WRITE | FAN_ATTRIB | FAN_CREATE | FAN_DELETE | FAN_MOVE | FAN_ONDIR;
+constexpr uint64_t mask = FAN_MODIFY | FAN_CLOSE_WRITE | FAN_ATTRIB | FAN_CREATE | FAN_DELETE | FAN_MOVE |
+                         FAN_MOVE_SELF | FAN_DELETE_SELF | FAN_ONDIR;
 
 /** The inode in a file handle; the layouts are each file system's own (fs/libfs.c, mm/shmem.c, fs/xfs/xfs_export.h, fs/btrfs/export.h). */
 std::optional<uint64_t> inodeOf(FileSystem kind, const file_handle& handle) {
@@ -83,23 +84,46 @@ std::string unescape(const std::string& text) {
   return out;
 }
 
-/** An overlay writes to the files of its upper layer without a word. */
-bool hasUpperLayerBelow(const std::string& root) {
-  std::ifstream mounts("/proc/self/mountinfo");
-  constexpr std::string_view option = "upperdir=";
-  for (std::string line; std::getline(mounts, line);) {
-    if (line.find(" - overlay ") == std::string::npos) continue;
-    const size_t from = line.find(option);
-    if (from == std::string::npos) continue;
-    const size_t start = from + option.size();
-    const std::string given = unescape(line.substr(start, line.find_first_of(", ", start) - start));
-    char* resolved = realpath(given.c_str(), nullptr);
-    const std::string upper = resolved == nullptr ? given : resolved;
-    free(resolved);
-    if (upper == root || upper.compare(0, root.size() + 1, root + "/") == 0) return true;
-  }
-  return false;
+bool isBelow(const std::string& path, const std::string& folder) {
+  return path == folder || folder == "/" || path.compare(0, folder.size() + 1, folder + "/") == 0;
 }
+
+/** Where the overlay of this line has its upper layer; empty when it is none. */
+std::string upperLayer(const std::string& line) {
+  constexpr std::string_view option = "upperdir=";
+  const size_t from = line.find(option);
+  if (from == std::string::npos || line.find(" - overlay ") == std::string::npos) return {};
+  const size_t start = from + option.size();
+  const std::string given = unescape(line.substr(start, line.find_first_of(", ", start) - start));
+  char* resolved = realpath(given.c_str(), nullptr);
+  std::string upper = resolved == nullptr ? given : resolved;
+  free(resolved);
+  return upper;
+}
+
+/** The fifth field. */
+std::string mountPoint(const std::string& line) {
+  size_t from = 0;
+  for (int field = 0; field < 4 && from != std::string::npos; field++) from = line.find(' ', from + 1);
+  if (from == std::string::npos) return {};
+  return unescape(line.substr(from + 1, line.find(' ', from + 1) - from - 1));
+}
+
+}  // namespace
+
+Watch::Mounts Watch::readMounts(const std::string& root) {
+  Mounts found;
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    const std::string point = mountPoint(line);
+    if (isBelow(point, root) || isBelow(root, point)) found.around.append(line).push_back('\n');
+    const std::string upper = upperLayer(line);
+    if (!upper.empty() && isBelow(upper, root)) found.upperInside = true;
+  }
+  return found;
+}
+
+namespace {
 
 void sortOnce(std::vector<uint64_t>& values) {
   std::sort(values.begin(), values.end());
@@ -135,17 +159,19 @@ std::unique_ptr<Watch> Watch::open(int root, std::string& reason) {
   const uint64_t device = static_cast<uint64_t>(stat.value().devMajor) << 32 | stat.value().devMinor;
   std::unique_ptr<Watch> watch(
       new Watch(std::move(events), std::move(mounts), std::move(aio), kind, device, path));
-  watch->upperInside_ = hasUpperLayerBelow(path);
+  watch->mounts_ = readMounts(path);
   return watch;
 }
 
 bool Watch::take(Changes& changes) {
   bool complete = !aioInUse();
-  if (mountsChanged()) {
-    upperInside_ = hasUpperLayerBelow(root_);
-    complete = false;
+  if (mountsMoved()) {
+    Mounts now = readMounts(root_);
+    if (now.around != mounts_.around) complete = false;
+    mounts_ = std::move(now);
   }
-  if (!readEvents(changes) || upperInside_) complete = false;
+  // An overlay may write to the files of its upper layer without a word.
+  if (!readEvents(changes) || mounts_.upperInside) complete = false;
   addLoops(changes);
   sortOnce(changes.inodes);
   sortOnce(changes.unstamped);
@@ -181,8 +207,8 @@ bool Watch::aioInUse() const {
   return size != 2 || count[0] != '0';
 }
 
-bool Watch::mountsChanged() const {
-  pollfd asked{mounts_.get(), POLLPRI, 0};
+bool Watch::mountsMoved() const {
+  pollfd asked{mountinfo_.get(), POLLPRI, 0};
   return poll(&asked, 1, 0) != 0;
 }
 

@@ -25,22 +25,32 @@ class Watch {
   bool take(Changes& changes);
 
  private:
-  Watch(UniqueFd events, UniqueFd mounts, UniqueFd aio, FileSystem kind, uint64_t device, std::string root)
-      : events_(std::move(events)), mounts_(std::move(mounts)), aio_(std::move(aio)), kind_(kind), device_(device),
-        root_(std::move(root)) {}
+  struct Mounts {
+    /** Lines of /proc/self/mountinfo about what is mounted in the directory and above it. */
+    std::string around;
+    /** An overlay has its upper layer in the directory. */
+    bool upperInside = false;
+  };
+
+  Watch(UniqueFd events, UniqueFd mountinfo, UniqueFd aio, FileSystem kind, uint64_t device, std::string root)
+      : events_(std::move(events)), mountinfo_(std::move(mountinfo)), aio_(std::move(aio)), kind_(kind),
+        device_(device), root_(std::move(root)) {}
+
+  static Mounts readMounts(const std::string& root);
 
   bool readEvents(Changes& changes);
   bool aioInUse() const;
-  bool mountsChanged() const;
+  /** Any of the namespace. */
+  bool mountsMoved() const;
   void addLoops(Changes& changes) const;
 
   const UniqueFd events_;
-  const UniqueFd mounts_;
+  const UniqueFd mountinfo_;
   const UniqueFd aio_;
   const FileSystem kind_;
   const uint64_t device_;
   const std::string root_;
-  bool upperInside_ = false;
+  Mounts mounts_;
 };
 
 }  // namespace agentrewind
