@@ -121,7 +121,7 @@ std::vector<uint64_t> sharedWritableInodes() {
   const unsigned workers = workerCount();
   std::vector<std::vector<uint64_t>> found(workers);
   // A few at a time: one process is a matter of microseconds.
-  constexpr size_t atOnce = 16;
+  constexpr size_t atOnce = 32;
   parallelFor((processes.size() + atOnce - 1) / atOnce, workers, [&](size_t index, unsigned worker) {
     const size_t to = std::min(processes.size(), (index + 1) * atOnce);
     for (size_t i = index * atOnce; i < to; i++) {

@@ -239,7 +239,11 @@ class Walker {
       makeUnread(work.entries.back(), std::move(reason));
       return;
     }
-    if (type == Type::directory) {
+    if (type == Type::directory && same && before->type == type && state_.isQuiet(*before->children)) {
+      state_.entries += before->children->totalEntries;
+      state_.bytes += before->children->totalBytes;
+      keep();
+    } else if (type == Type::directory) {
       auto child = std::make_unique<DirectoryWork>();
       child->path = work.pathOf(name);
       if (before != nullptr && before->type == Type::directory) child->previous = before->children;
@@ -290,7 +294,7 @@ class Walker {
 void walk(ScanState& state, DirectoryWork& top) {
   Queue queue;
   queue.push({&top});
-  const unsigned workers = workerCount();
+  const unsigned workers = state.walkers();
   parallelFor(workers, workers, [&](size_t, unsigned) {
     const auto walker = std::make_unique<Walker>(state, queue);
     while (DirectoryWork* work = queue.pop()) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "workers.hpp"
 #include "xattr.hpp"
 
 namespace agentrewind {
@@ -32,8 +33,31 @@ bool ScanState::isNamed(uint64_t inode) const {
 
 bool ScanState::looksAt(const Node& before) const {
   // What could not be read is tried again each time; what is not settled was mapped, or read in the tick of its change.
-  if (changes_ == nullptr || changes_->judge || !before.settled || before.type == Type::unread) return true;
+  if (!trusts() || !before.settled || before.type == Type::unread) return true;
   return isNamed(before.stat.ino) || isMapped(before.stat);
+}
+
+bool ScanState::hasNoise(const Directory& directory) {
+  bool noisy = false;
+  for (const Node& node : directory.entries) {
+    if (isNamed(node.stat.ino) || isMapped(node.stat)) noisy = true;
+    if (node.children && hasNoise(*node.children)) noisy = true;
+  }
+  if (noisy) noisy_.insert(&directory);
+  return noisy;
+}
+
+void ScanState::findNoise(const Directory& previous) {
+  if (trusts() && !(changes_->inodes.empty() && mapped.empty())) hasNoise(previous);
+}
+
+bool ScanState::isQuiet(const Directory& previous) const {
+  return trusts() && !previous.restless && noisy_.count(&previous) == 0;
+}
+
+unsigned ScanState::walkers() const {
+  constexpr size_t few = 64;
+  return trusts() && changes_->inodes.size() < few ? 1 : workerCount();
 }
 
 void ScanState::changed(const Node& before, const Stat& now) {

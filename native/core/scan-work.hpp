@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "scan.hpp"
@@ -78,6 +79,12 @@ class ScanState {
   bool isMapped(const Stat& stat) const;
   /** Whether stat must be asked about an entry that the last scan had. */
   bool looksAt(const Node& before) const;
+  /** Finds the directories of the last scan in or below which a watcher saw a change. */
+  void findNoise(const Directory& previous);
+  /** Nothing in or below this directory of the last scan needs a look. */
+  bool isQuiet(const Directory& previous) const;
+  /** How many threads a walk is worth. */
+  unsigned walkers() const;
   /** The entry is not as the last scan had it. */
   void changed(const Node& before, const Stat& now);
   void problem(std::string path, std::string reason);
@@ -94,8 +101,11 @@ class ScanState {
 
  private:
   bool isNamed(uint64_t inode) const;
+  bool trusts() const { return changes_ != nullptr && !changes_->judge; }
+  bool hasNoise(const Directory& directory);
 
   const Changes* const changes_;
+  std::unordered_set<const Directory*> noisy_;
   const std::atomic<bool>& aborted_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;

@@ -44,6 +44,7 @@ class TreeBuilder {
       return nullptr;
     }
     built->hash = hash.value();
+    built->summarize();
     return built;
   }
 
@@ -128,6 +129,7 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const Changes* 
   work.readXattrs = !(previous && previous->settled && previous->stat.unchanged(top.stat));
   work.namesKnown = state.timesTellNames && !work.readXattrs;
   if (!work.readXattrs) work.extra = previous->extra;
+  if (work.previous) state.findNoise(*work.previous);
   walk(state, work);
   fault(FaultPoint::scanWalked);
   if (!state.stopped()) resolveLinks(state, work, result.groups);

@@ -82,8 +82,9 @@ class Loader {
     directory->hash = fixed.directory;
     directory->entries.resize(fixed.children);
     for (Node& child : directory->entries) {
-      if (!load(child)) return false;
+      if (!load(child) || (child.type == Type::directory && !child.children)) return false;
     }
+    directory->summarize();
     node.children = std::move(directory);
     return true;
   }

@@ -29,6 +29,24 @@ const Node* Directory::find(std::string_view name) const {
   return found != entries.end() && found->name == name ? &*found : nullptr;
 }
 
+void Directory::summarize() {
+  totalEntries = entries.size();
+  for (const Node& node : entries) {
+    if (node.type == Type::file) totalBytes += node.stat.size;
+    switch (node.type) {
+      case Type::directory:
+        totalEntries += node.children->totalEntries;
+        totalBytes += node.children->totalBytes;
+        restless = restless || node.children->restless || !node.settled;
+        break;
+      case Type::file:
+      case Type::symlink:
+      case Type::fifo: restless = restless || !node.settled || node.stat.nlink > 1; break;
+      default: restless = true;
+    }
+  }
+}
+
 Type typeOf(uint32_t mode) {
   switch (mode & S_IFMT) {
     case S_IFREG: return Type::file;

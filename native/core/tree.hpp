@@ -50,9 +50,16 @@ struct Directory {
   std::vector<Node> entries;
   /** The name of the stored sequence of entries. */
   Sha256 hash{};
+  /** Of this directory and all below it: entries, and bytes of their files. */
+  uint64_t totalEntries = 0;
+  uint64_t totalBytes = 0;
+  /** Something here or below must be visited by every scan: not settled, unread, left alone and told, or of several names. */
+  bool restless = false;
 
   /** Null when there is none. */
   const Node* find(std::string_view name) const;
+  /** Once `entries` is complete. */
+  void summarize();
 };
 
 Type typeOf(uint32_t mode);
