@@ -46,13 +46,14 @@ export interface PackPool {
   giveBack(pack: PackWriter): void;
 }
 
-export function openBatch(
-  sql: Sql,
-  packs: PackPool,
-  known: (hash: Hash, key: string) => boolean,
-  insert: Statement,
-  enter: () => () => void,
-): Batch {
+/** What the store has already and does not mean to drop. */
+export interface Known {
+  one(hash: Hash, key: string): boolean;
+  /** @param names 32 bytes each @returns which of them, by their number */
+  many(names: Buffer): ReadonlySet<number>;
+}
+
+export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: Statement, enter: () => () => void): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const seen = new Set<string>();
   let rows: Rows[] = [];
@@ -68,10 +69,9 @@ export function openBatch(
     return writer;
   }
 
-  function isNew(hash: Hash): boolean {
-    leaveUse ??= enter();
+  function isNew(hash: Hash, isKnown: (hash: Hash, key: string) => boolean): boolean {
     const key = hash.toString("latin1");
-    if (seen.has(key) || known(hash, key)) return false;
+    if (seen.has(key) || isKnown(hash, key)) return false;
     seen.add(key);
     return true;
   }
@@ -136,7 +136,8 @@ export function openBatch(
   return {
     put(bytes) {
       const hash = hashOf(bytes);
-      if (!isNew(hash)) return hash;
+      leaveUse ??= enter();
+      if (!isNew(hash, known.one)) return hash;
       try {
         buffered.push({ hash, bytes });
         bufferedBytes += bytes.length;
@@ -149,9 +150,11 @@ export function openBatch(
 
     reserve(names, lengths) {
       const offsets = new Float64Array(lengths.length);
+      leaveUse ??= enter();
+      const present = known.many(names);
       let size = 0;
       for (let i = 0; i < lengths.length; i++) {
-        const fresh = isNew(names.subarray(i * 32, i * 32 + 32));
+        const fresh = isNew(names.subarray(i * 32, i * 32 + 32), () => present.has(i));
         offsets[i] = fresh ? size : -1;
         if (fresh) size += lengths[i] as number;
       }

@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { asWriteFailure, RewindError, systemCode } from "../errors.ts";
 import { fault } from "../faults.ts";
-import { type Batch, openBatch, type PackPool } from "./batch.ts";
+import { type Batch, type Known, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
 import { syncFile, syncFolder } from "./io.ts";
 import {
@@ -59,6 +59,8 @@ interface PlaceRow {
   readonly length: number;
 }
 
+const nameLength = 32;
+
 /** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
 const rememberedLimit = 100_000;
 
@@ -67,6 +69,12 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const find = sql.prepare("SELECT pack, offset, length FROM object WHERE hash = ?");
   const exists = sql.prepare("SELECT 1 FROM object WHERE hash = ?").pluck();
   const holds = sql.prepare("SELECT 1 FROM object WHERE hash = ? AND condemned = 0").pluck();
+  const holdsOf = sql
+    .prepare(
+      `WITH RECURSIVE wanted (i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM wanted WHERE i + 1 < $count)
+       SELECT i FROM wanted WHERE EXISTS (SELECT 1 FROM object WHERE hash = substr($names, i * 32 + 1, 32) AND condemned = 0)`,
+    )
+    .pluck();
   const packName = sql.prepare("SELECT name FROM pack WHERE id = ?").pluck();
   const insert = sql.prepare(
     `INSERT INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)
@@ -147,13 +155,17 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     fault("durable.packs-synced");
   }
 
-  function isKnown(hash: Hash, key: string): boolean {
-    if (remembered.has(key)) return true;
-    if (holds.get(hash) === undefined) return false;
-    if (remembered.size >= rememberedLimit) remembered.clear();
-    remembered.add(key);
-    return true;
-  }
+  const known: Known = {
+    one(hash, key) {
+      if (remembered.has(key)) return true;
+      if (holds.get(hash) === undefined) return false;
+      if (remembered.size >= rememberedLimit) remembered.clear();
+      remembered.add(key);
+      return true;
+    },
+    // One statement for all: each by itself takes and gives back SQLite's locks.
+    many: (names) => new Set(holdsOf.all({ names, count: names.length / nameLength }) as number[]),
+  };
 
   const lookUp = (hash: Hash): PlaceRow | undefined => find.get(hash) as PlaceRow | undefined;
 
@@ -192,7 +204,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   return {
-    batch: () => openBatch(sql, pool, isKnown, insert, enter),
+    batch: () => openBatch(sql, pool, known, insert, enter),
 
     async use(work) {
       const leave = enter();
