@@ -25,6 +25,14 @@ struct Fixed {
   bool hasChildren;
 };
 
+size_t sizeOf(const Node& node) {
+  size_t size = sizeof(Fixed) + node.name.size() + node.tail().size() + (node.extra ? node.extra->xattrs.size() : 0);
+  if (node.children) {
+    for (const Node& child : node.children->entries) size += sizeOf(child);
+  }
+  return size;
+}
+
 void append(std::string& out, const Node& node) {
   Fixed fixed;
   std::memset(static_cast<void*>(&fixed), 0, sizeof(fixed));
@@ -105,7 +113,10 @@ class Loader {
 }  // namespace
 
 std::string saveTree(const Node& root) {
-  std::string image(magic, magicSize);
+  std::string image;
+  // All at once: a string that grows would hold it twice.
+  image.reserve(magicSize + sizeOf(root) + sizeof(Sha256));
+  image.append(magic, magicSize);
   append(image, root);
   Sha256 digest{};
   if (!sha256(image.data(), image.size(), digest)) return {};

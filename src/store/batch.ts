@@ -3,7 +3,9 @@ import { makeBreather } from "../breathe.ts";
 import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql, Statement } from "./database.ts";
-import { bootId, type Hash, hashOf, type PackWriter } from "./packs.ts";
+import { writeParts } from "./io.ts";
+import { bootId, type Hash, hashOf, nameLength, type PackWriter } from "./packs.ts";
+import { type PendingRow, PendingRows } from "./pending-rows.ts";
 
 /** Nothing of a batch is visible before its `commit`; one that is dropped leaves only unused bytes. */
 export interface Batch {
@@ -30,15 +32,6 @@ export interface Room {
 
 const bufferLimit = 1 << 20;
 const rowsPerCommit = 200;
-/** Below this comparing is cheaper than counting. */
-const fewRows = 4096;
-
-/** Rows that wait for the commit, in flat arrays: a first checkpoint has hundreds of thousands. */
-interface Rows {
-  readonly names: Buffer;
-  readonly offsets: ArrayLike<number>;
-  readonly lengths: ArrayLike<number>;
-}
 
 /** Packs that batches write to, each to one of its own. */
 export interface PackPool {
@@ -48,16 +41,17 @@ export interface PackPool {
 
 /** What the store has already and does not mean to drop. */
 export interface Known {
-  one(hash: Hash, key: string): boolean;
+  one(hash: Hash): boolean;
   /** @param names 32 bytes each @returns which of them, by their number */
   many(names: Buffer): ReadonlySet<number>;
 }
 
 export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: Statement, enter: () => () => void): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
-  const seen = new Set<string>();
-  let rows: Rows[] = [];
-  let buffered: { hash: Hash; bytes: Uint8Array }[] = [];
+  const rows = new PendingRows();
+  /** Bytes that have their room, end to end, and are still to be written there. */
+  let buffered: Uint8Array[] = [];
+  let bufferedFrom = 0;
   let bufferedBytes = 0;
   let written = 0;
   let writer: PackWriter | undefined;
@@ -69,33 +63,16 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
     return writer;
   }
 
-  function isNew(hash: Hash, isKnown: (hash: Hash, key: string) => boolean): boolean {
-    const key = hash.toString("latin1");
-    if (seen.has(key) || isKnown(hash, key)) return false;
-    seen.add(key);
-    return true;
-  }
-
   function flush(): void {
     if (buffered.length === 0) return;
-    let offset = use().append(
-      buffered.map((one) => one.bytes),
-      bufferedBytes,
-    );
-    const offsets = buffered.map(({ bytes }) => {
-      offset += bytes.length;
-      return offset - bytes.length;
-    });
-    const names = Buffer.concat(buffered.map((one) => one.hash));
-    rows.push({ names, offsets, lengths: buffered.map((one) => one.bytes.length) });
+    writeParts(use().fd, buffered, bufferedBytes, bufferedFrom);
     written += bufferedBytes;
     buffered = [];
     bufferedBytes = 0;
   }
 
   function leave(): void {
-    seen.clear();
-    rows = [];
+    rows.clear();
     buffered = [];
     bufferedBytes = 0;
     written = 0;
@@ -113,33 +90,32 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
     return asWriteFailure(error, "the store");
   }
 
-  /** The rows of `order` from `from` on, as many as one transaction takes. Returns where the next begins. */
-  function commitSlice({ names, offsets, lengths }: Rows, order: Uint32Array, from: number): number {
-    const to = Math.min(from + rowsPerCommit, order.length);
+  /** As many rows as one transaction takes. */
+  function commitSlice(slice: readonly PendingRow[]): void {
     const pack = use();
     let end = 0;
     sql
       .transaction(() => {
-        for (let at = from; at < to; at++) {
-          const i = order[at] as number;
-          const offset = offsets[i] as number;
-          insert.run(names.subarray(i * 32, i * 32 + 32), pack.id, offset, lengths[i]);
-          end = Math.max(end, offset + (lengths[i] as number));
+        for (const { name, offset, length } of slice) {
+          insert.run(name, pack.id, offset, length);
+          end = Math.max(end, offset + length);
         }
         grow.run(end, bootId(), pack.id);
       })
       .immediate();
     pack.committed(end);
-    return to;
   }
 
   return {
     put(bytes) {
       const hash = hashOf(bytes);
       leaveUse ??= enter();
-      if (!isNew(hash, known.one)) return hash;
+      if (rows.has(hash, 0) || known.one(hash)) return hash;
       try {
-        buffered.push({ hash, bytes });
+        const offset = use().reserve(bytes.length);
+        if (buffered.length === 0) bufferedFrom = offset;
+        rows.add(hash, 0, offset, bytes.length);
+        buffered.push(bytes);
         bufferedBytes += bytes.length;
         if (bufferedBytes >= bufferLimit) flush();
       } catch (error) {
@@ -152,19 +128,17 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
       const offsets = new Float64Array(lengths.length);
       leaveUse ??= enter();
       const present = known.many(names);
-      let size = 0;
-      for (let i = 0; i < lengths.length; i++) {
-        const fresh = isNew(names.subarray(i * 32, i * 32 + 32), () => present.has(i));
-        offsets[i] = fresh ? size : -1;
-        if (fresh) size += lengths[i] as number;
-      }
       const pack = use();
-      const start = pack.reserve(size);
-      for (let i = 0; i < offsets.length; i++)
-        if ((offsets[i] as number) >= 0) offsets[i] = start + (offsets[i] as number);
-      // An empty object takes no room and has a row all the same.
-      if (offsets.some((offset) => offset >= 0)) rows.push({ names, offsets, lengths });
-      written += size;
+      flush();
+      for (let i = 0; i < lengths.length; i++) {
+        const at = i * nameLength;
+        const length = lengths[i] as number;
+        const isNew = !present.has(i) && !rows.has(names, at);
+        offsets[i] = isNew ? pack.reserve(length) : -1;
+        if (!isNew) continue;
+        rows.add(names, at, offsets[i] as number, length);
+        written += length;
+      }
       return { fd: pack.fd, offsets };
     },
 
@@ -173,12 +147,14 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
         flush();
         fault("objects.written");
         const breathe = makeBreather();
-        const all = joined(rows);
-        const order = inOrder(all);
-        for (let from = 0; from < order.length; ) {
-          from = commitSlice(all, order, from);
+        let slice: PendingRow[] = [];
+        for (const row of rows.inOrder()) {
+          if (slice.push(row) < rowsPerCommit) continue;
+          commitSlice(slice);
+          slice = [];
           await breathe();
         }
+        if (slice.length > 0) commitSlice(slice);
       } catch (error) {
         throw failed(error);
       }
@@ -190,43 +166,4 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
 
     discard: leave,
   };
-}
-
-function joined(rows: readonly Rows[]): Rows {
-  const count = rows.reduce((sum, { offsets }) => sum + offsets.length, 0);
-  const offsets = new Float64Array(count);
-  const lengths = new Uint32Array(count);
-  let at = 0;
-  for (const chunk of rows) {
-    offsets.set(chunk.offsets, at);
-    lengths.set(chunk.lengths, at);
-    at += chunk.offsets.length;
-  }
-  return { names: Buffer.concat(rows.map(({ names }) => names)), offsets, lengths };
-}
-
-/** Those that have room in the pack, by their names' first bytes: neighbours lie on the same pages of the catalog, and a commit writes few of them. */
-function inOrder({ names, offsets }: Rows): Uint32Array {
-  const prefix = (i: number): number => names.readUInt16BE(i * 32);
-  if (offsets.length < fewRows) {
-    const few = Uint32Array.from(offsets, (_, i) => i).filter((i) => (offsets[i] as number) >= 0);
-    return few.sort((a, b) => prefix(a) - prefix(b));
-  }
-  const starts = new Uint32Array(65_537);
-  let count = 0;
-  for (let i = 0; i < offsets.length; i++) {
-    if ((offsets[i] as number) < 0) continue;
-    count++;
-    starts[prefix(i) + 1] = (starts[prefix(i) + 1] as number) + 1;
-  }
-  for (let bucket = 1; bucket < starts.length; bucket++)
-    starts[bucket] = (starts[bucket] as number) + (starts[bucket - 1] as number);
-  const order = new Uint32Array(count);
-  for (let i = 0; i < offsets.length; i++) {
-    if ((offsets[i] as number) < 0) continue;
-    const bucket = prefix(i);
-    order[starts[bucket] as number] = i;
-    starts[bucket] = (starts[bucket] as number) + 1;
-  }
-  return order;
 }

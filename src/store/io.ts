@@ -89,7 +89,7 @@ export function syncFolder(folder: string): void {
 }
 
 /** What a write may take of the event loop's time at once. */
-const pieceSize = 512 << 10;
+const pieceSize = 128 << 10;
 
 /** Puts the parts, end to end, at `path`, all of them or none. After a power loss the file may be cut short or empty: its reader must be able to tell. */
 export async function replaceFile(path: string, parts: readonly Uint8Array[]): Promise<void> {

@@ -9,6 +9,7 @@ import { syncFile, syncFolder } from "./io.ts";
 import {
   type Hash,
   hashOf,
+  nameLength,
   openPackWriter,
   type PackRow,
   type PackWriter,
@@ -58,8 +59,6 @@ interface PlaceRow {
   readonly offset: number;
   readonly length: number;
 }
-
-const nameLength = 32;
 
 /** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
 const rememberedLimit = 100_000;
@@ -156,7 +155,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   const known: Known = {
-    one(hash, key) {
+    one(hash) {
+      const key = hash.toString("latin1");
       if (remembered.has(key)) return true;
       if (holds.get(hash) === undefined) return false;
       if (remembered.size >= rememberedLimit) remembered.clear();

@@ -5,10 +5,11 @@ import { join } from "node:path";
 import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
-import { cutFile, openForWriting, writeAll, writeParts } from "./io.ts";
+import { cutFile, openForWriting, writeAll } from "./io.ts";
 
 /** A 32-byte SHA-256. */
 export type Hash = Buffer;
+export const nameLength = 32;
 
 export const magic = Buffer.from("ARWPACK1");
 export const packLimit = 256 << 20;
@@ -19,6 +20,12 @@ export function hashOf(bytes: Uint8Array): Hash {
 
 /** Identifies this run of the machine; unsynced bytes of another one may be gone. */
 export function bootId(): string {
+  boot ??= readBootId();
+  return boot;
+}
+let boot: string | undefined;
+
+function readBootId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch {
@@ -42,10 +49,8 @@ export interface PackRow {
 export interface PackWriter {
   readonly id: number;
   readonly fd: number;
-  /** Room for `size` bytes behind the last; the batch writes them itself. Returns where. */
+  /** Room for `size` bytes behind the last; the batch writes them. Returns where. */
   reserve(size: number): number;
-  /** Writes behind the last byte and returns where. */
-  append(parts: readonly Uint8Array[], size: number): number;
   /** Everything up to `end` has its rows. */
   committed(end: number): void;
   /** The batch writes no more. What was not committed is given back to the disk. */
@@ -81,18 +86,12 @@ export function openPackWriter(
       .run(name, environment, magic.length, bootId());
     id = Number(added.lastInsertRowid);
   }
-  function reserve(size: number): number {
-    end += size;
-    return end - size;
-  }
   return {
     id,
     fd,
-    reserve,
-    append(parts, size) {
-      const offset = reserve(size);
-      writeParts(fd, parts, size, offset);
-      return offset;
+    reserve(size) {
+      end += size;
+      return end - size;
     },
     committed(upTo) {
       safe = Math.max(safe, upTo);
