@@ -48,6 +48,7 @@
             "binding/restore.cpp",
             "binding/scan-host.cpp",
             "binding/scanner.cpp",
+            "binding/tree-workers.cpp",
             "binding/writers.cpp"
           ],
           "include_dirs": ["<!(node -p \"require('node-addon-api').include_dir\")"],

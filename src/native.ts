@@ -131,7 +131,8 @@ export interface NativeScannerHandle {
   /** Of the last scan: paths of inodes with several names in the workspace, the first of the walk in front. */
   groups(): Buffer[][];
   /** The kept scan as bytes, for `load` of the same build; null when there is none. */
-  save(): Promise<Buffer | null>;
+  /** Writes it as an image into the file at `offset`. Resolves to the image's size, 0 when nothing is kept. */
+  save(file: number, offset: number): Promise<number>;
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
 }
 

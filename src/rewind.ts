@@ -234,6 +234,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       await Promise.all(background);
       await environment.close();
       await objects.settled();
+      await store.settled();
       lock.release();
       store.close();
     };

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Scanner } from "../src/environment/directory/scanner.ts";
 import { lacking } from "./capabilities.ts";
 import { bench, closeBenches } from "./helpers/scanning.ts";
 import { makePlace, type Place } from "./helpers/workspace.ts";
@@ -24,6 +25,15 @@ function plant(place: Place): void {
     fs.writeFileSync(join(place.workspace, name), name);
   fs.writeFileSync(Buffer.concat([Buffer.from(`${place.workspace}/`), Buffer.from([0xff, 0xfe])]), "raw");
   sh("find . -depth -exec touch -h -d '2024-05-06 07:08:09.123456' {} +");
+}
+
+async function imageOf({ base }: Place, scanner: Scanner): Promise<Buffer> {
+  const path = join(base, "image");
+  const fd = fs.openSync(path, "w");
+  const size = await scanner.save(fd, 3);
+  fs.closeSync(fd);
+  expect(fs.statSync(path).size).toBe(3 + size);
+  return fs.readFileSync(path).subarray(3);
 }
 
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
@@ -70,7 +80,7 @@ for (const way of ["native", "portable"] as const) {
       const second = await scan();
       expect(second.written).toBe(0);
       expect(second.snapshot).toEqual(first.snapshot);
-      const image = (await scanner.save()) as Uint8Array;
+      const image = await imageOf(place, scanner);
       const next = bench(place, way);
       expect(await next.scanner.load(image, null)).toBe(true);
       const third = await next.scan();
@@ -85,7 +95,7 @@ for (const way of ["native", "portable"] as const) {
       await settle();
       const { scanner, scan } = bench(place, way);
       await scan();
-      const image = (await scanner.save()) as Uint8Array;
+      const image = await imageOf(place, scanner);
       const { scanner: next, scan: scanNext } = bench(place, way);
       expect(await next.load(image, BigInt(Date.now() - 3_600_000) * 1_000_000n)).toBe(true);
       expect((await scanNext()).written).toBeGreaterThan(500_000);
@@ -96,7 +106,7 @@ for (const way of ["native", "portable"] as const) {
       plant(place);
       const { scanner, scan } = bench(place, way);
       await scan();
-      const image = Buffer.from((await scanner.save()) as Uint8Array);
+      const image = await imageOf(place, scanner);
       const { scanner: fresh } = bench(place, way);
       for (const wrong of [image.subarray(0, image.length - 1), image.subarray(1), Buffer.alloc(0), Buffer.from("{}")])
         expect(await fresh.load(wrong, null)).toBe(false);

@@ -4,12 +4,12 @@
 
 #include <limits>
 
-#include "../core/change-log.hpp"
-#include "../core/tree-image.hpp"
 #include "arguments.hpp"
 #include "errors.hpp"
 #include "register.hpp"
 #include "scan-host.hpp"
+#include "scanner-state.hpp"
+#include "tree-workers.hpp"
 
 namespace agentrewind {
 namespace {
@@ -18,16 +18,6 @@ namespace {
 constexpr size_t stackSize = 64 << 20;
 /** Files that a scan has read, from which on what it freed is worth giving back. */
 constexpr uint64_t freedFrom = 1000;
-
-/** What outlives the JavaScript object while a scan runs. */
-struct ScannerState {
-  std::shared_ptr<const Node> kept;
-  std::shared_ptr<const Node> found;
-  std::vector<std::vector<std::string>> groups;
-  ChangeLog log;
-  std::atomic<bool> aborted{false};
-  bool running = false;
-};
 
 struct ScanJob {
   std::shared_ptr<ScannerState> state;
@@ -102,48 +92,6 @@ void* run(void* argument) {
 #endif
   return nullptr;
 }
-
-class TreeWorker : public Napi::AsyncWorker {
- public:
-  TreeWorker(Napi::Env env, std::shared_ptr<ScannerState> state, std::string image, int64_t unsettledFromNs)
-      : Napi::AsyncWorker(env, "tree"),
-        deferred_(env),
-        state_(std::move(state)),
-        image_(std::move(image)),
-        unsettledFromNs_(unsettledFromNs) {
-    tree_ = state_->kept;
-    loads_ = !image_.empty();
-  }
-
-  Napi::Promise promise() { return deferred_.Promise(); }
-
- protected:
-  void Execute() override {
-    if (loads_) tree_ = loadTree(image_, unsettledFromNs_);
-    else if (tree_) image_ = saveTree(*tree_);
-  }
-
-  void OnOK() override {
-    if (!loads_) return deferred_.Resolve(image_.empty() ? Env().Null() : handOver());
-    if (tree_) state_->kept = tree_;
-    deferred_.Resolve(Napi::Boolean::New(Env(), tree_ != nullptr));
-  }
-
- private:
-  /** The image is as large as the tree: it is not copied. */
-  Napi::Value handOver() {
-    auto* image = new std::string(std::move(image_));
-    return Napi::Buffer<char>::New(
-        Env(), image->data(), image->size(), [](Napi::Env, char*, std::string* owner) { delete owner; }, image);
-  }
-
-  Napi::Promise::Deferred deferred_;
-  const std::shared_ptr<ScannerState> state_;
-  std::string image_;
-  const int64_t unsettledFromNs_;
-  std::shared_ptr<const Node> tree_;
-  bool loads_;
-};
 
 Napi::Value probeWatch(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
@@ -247,7 +195,13 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     return list;
   }
 
-  Napi::Value save(const Napi::CallbackInfo& info) { return work(info.Env(), {}, 0); }
+  Napi::Value save(const Napi::CallbackInfo& info) {
+    Arguments arguments(info);
+    const int fd = arguments.descriptor("file");
+    const int64_t offset = arguments.integer("offset", 0, std::numeric_limits<uint32_t>::max());
+    if (!arguments.ok()) return info.Env().Undefined();
+    return saveInBackground(info.Env(), state_->kept, fd, offset);
+  }
 
   Napi::Value load(const Napi::CallbackInfo& info) {
     Arguments arguments(info);
@@ -255,14 +209,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     const int64_t unsettledFromNs =
         arguments.optionalNanoseconds("unsettledFromNs").value_or(std::numeric_limits<int64_t>::max());
     if (!arguments.ok()) return info.Env().Undefined();
-    // An empty image is no tree.
-    return work(info.Env(), image.empty() ? std::string(1, '\0') : std::move(image), unsettledFromNs);
-  }
-
-  Napi::Value work(Napi::Env env, std::string image, int64_t unsettledFromNs) {
-    auto* worker = new TreeWorker(env, state_, std::move(image), unsettledFromNs);
-    worker->Queue();
-    return worker->promise();
+    return loadInBackground(info.Env(), state_, std::move(image), unsettledFromNs);
   }
 
   const std::shared_ptr<ScannerState> state_;

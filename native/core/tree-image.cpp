@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "sink.hpp"
+
 namespace agentrewind {
 namespace {
 
@@ -25,40 +27,78 @@ struct Fixed {
   bool hasChildren;
 };
 
-size_t sizeOf(const Node& node) {
-  size_t size = sizeof(Fixed) + node.name.size() + node.tail().size() + (node.extra ? node.extra->xattrs.size() : 0);
-  if (node.children) {
-    for (const Node& child : node.children->entries) size += sizeOf(child);
+class Saver {
+ public:
+  Saver(int fd, int64_t offset) : fd_(fd), offset_(offset), digest_(EVP_MD_CTX_new()) {
+    EVP_DigestInit_ex(digest_, EVP_sha256(), nullptr);
   }
-  return size;
-}
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
+  ~Saver() { EVP_MD_CTX_free(digest_); }
 
-void append(std::string& out, const Node& node) {
-  Fixed fixed;
-  std::memset(static_cast<void*>(&fixed), 0, sizeof(fixed));
-  fixed.stat = node.stat;
-  fixed.content = node.content;
-  fixed.hasChildren = node.children != nullptr;
-  if (node.children) {
-    fixed.directory = node.children->hash;
-    fixed.children = static_cast<uint32_t>(node.children->entries.size());
+  Status save(const Node& node) {
+    Fixed fixed;
+    std::memset(static_cast<void*>(&fixed), 0, sizeof(fixed));
+    fixed.stat = node.stat;
+    fixed.content = node.content;
+    fixed.hasChildren = node.children != nullptr;
+    if (node.children) {
+      fixed.directory = node.children->hash;
+      fixed.children = static_cast<uint32_t>(node.children->entries.size());
+    }
+    const std::string_view tail = node.tail();
+    const std::string_view xattrs = node.extra ? std::string_view(node.extra->xattrs) : std::string_view();
+    fixed.name = static_cast<uint32_t>(node.name.size());
+    fixed.tail = static_cast<uint32_t>(tail.size());
+    fixed.xattrs = static_cast<uint32_t>(xattrs.size());
+    fixed.xattrCount = node.extra ? node.extra->xattrCount : 0;
+    fixed.type = node.type;
+    fixed.flags = node.flags;
+    fixed.hasContent = node.hasContent;
+    fixed.settled = node.settled;
+    piece_.append(reinterpret_cast<const char*>(&fixed), sizeof(fixed));
+    piece_.append(node.name).append(tail).append(xattrs);
+    if (piece_.size() >= pieceSize) {
+      Status written = write();
+      if (!written) return written;
+    }
+    if (!node.children) return Done{};
+    for (const Node& child : node.children->entries) {
+      Status saved = save(child);
+      if (!saved) return saved;
+    }
+    return Done{};
   }
-  const std::string_view tail = node.tail();
-  const std::string_view xattrs = node.extra ? std::string_view(node.extra->xattrs) : std::string_view();
-  fixed.name = static_cast<uint32_t>(node.name.size());
-  fixed.tail = static_cast<uint32_t>(tail.size());
-  fixed.xattrs = static_cast<uint32_t>(xattrs.size());
-  fixed.xattrCount = node.extra ? node.extra->xattrCount : 0;
-  fixed.type = node.type;
-  fixed.flags = node.flags;
-  fixed.hasContent = node.hasContent;
-  fixed.settled = node.settled;
-  out.append(reinterpret_cast<const char*>(&fixed), sizeof(fixed));
-  out.append(node.name).append(tail).append(xattrs);
-  if (node.children) {
-    for (const Node& child : node.children->entries) append(out, child);
+
+  /** Returns the size of all. */
+  Result<uint64_t> finish() {
+    Status written = write();
+    if (!written) return written.error();
+    Sha256 name{};
+    if (EVP_DigestFinal_ex(digest_, name.data(), nullptr) != 1) return Errno{ENOSYS, "sha256"};
+    written = writeFully(fd_, reinterpret_cast<const char*>(name.data()), name.size(), offset_);
+    if (!written) return written.error();
+    return size_ + name.size();
   }
-}
+
+ private:
+  static constexpr size_t pieceSize = 256 << 10;
+
+  Status write() {
+    if (EVP_DigestUpdate(digest_, piece_.data(), piece_.size()) != 1) return Errno{ENOSYS, "sha256"};
+    Status written = writeFully(fd_, piece_.data(), piece_.size(), offset_);
+    offset_ += static_cast<int64_t>(piece_.size());
+    size_ += piece_.size();
+    piece_.clear();
+    return written;
+  }
+
+  const int fd_;
+  int64_t offset_;
+  uint64_t size_ = 0;
+  std::string piece_{magic, magicSize};
+  EVP_MD_CTX* const digest_;
+};
 
 class Loader {
  public:
@@ -112,16 +152,11 @@ class Loader {
 
 }  // namespace
 
-std::string saveTree(const Node& root) {
-  std::string image;
-  // All at once: a string that grows would hold it twice.
-  image.reserve(magicSize + sizeOf(root) + sizeof(Sha256));
-  image.append(magic, magicSize);
-  append(image, root);
-  Sha256 digest{};
-  if (!sha256(image.data(), image.size(), digest)) return {};
-  image.append(reinterpret_cast<const char*>(digest.data()), digest.size());
-  return image;
+Result<uint64_t> saveTree(const Node& root, int fd, int64_t offset) {
+  Saver saver(fd, offset);
+  Status saved = saver.save(root);
+  if (!saved) return saved.error();
+  return saver.finish();
 }
 
 std::shared_ptr<const Node> loadTree(std::string_view image, int64_t unsettledFromNs) {

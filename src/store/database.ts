@@ -22,6 +22,7 @@ export function openDatabase(path: string): Sql {
   try {
     useLog(sql);
     sql.pragma("synchronous = NORMAL");
+    sql.pragma(`wal_autocheckpoint = ${backstopPages}`);
     // A migration may make a table anew, to which others refer.
     sql.pragma("foreign_keys = OFF");
     migrate(sql, path);
@@ -35,6 +36,8 @@ export function openDatabase(path: string): Sql {
 }
 
 const patienceMs = 10_000;
+/** SQLite moves the log to the main file in whoever commits only where the log's keeper (log-keeper.ts) does not keep up. */
+const backstopPages = 16_000;
 
 /**
  * Of two that switch a new catalog to its log at once, SQLite 3.53 fails one with SQLITE_BUSY without asking the busy handler:

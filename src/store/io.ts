@@ -91,20 +91,24 @@ export function syncFolder(folder: string): void {
 /** What a write may take of the event loop's time at once. */
 const pieceSize = 128 << 10;
 
-/** Puts the parts, end to end, at `path`, all of them or none. After a power loss the file may be cut short or empty: its reader must be able to tell. */
-export async function replaceFile(path: string, parts: readonly Uint8Array[]): Promise<void> {
+/** As `writeAll`, without holding the event loop for long. */
+export async function writeInPieces(fd: number, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length; at += pieceSize) {
+    writeAll(fd, bytes.subarray(at, at + pieceSize), position + at);
+    await immediate();
+  }
+}
+
+/**
+ * Puts what `write` writes at `path`, all of it or nothing; it resolves to how many bytes that are. After a power loss the file may be cut short or
+ * empty: its reader must be able to tell.
+ */
+export async function replaceFile(path: string, write: (fd: number) => Promise<number>): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   try {
     const fd = openForWriting(temporary, "w");
     try {
-      let size = 0;
-      for (const bytes of parts) {
-        for (let at = 0; at < bytes.length; at += pieceSize) {
-          writeAll(fd, bytes.subarray(at, at + pieceSize), size + at);
-          await immediate();
-        }
-        size += bytes.length;
-      }
+      const size = await write(fd);
       if (fstatSync(fd).size !== size) throw new Error(`${temporary} was written in part`);
     } finally {
       closeSync(fd);

@@ -5,6 +5,7 @@ import { type Catalog, openCatalog } from "./catalog.ts";
 import { openDatabase, type Sql } from "./database.ts";
 import { syncFile } from "./io.ts";
 import { type Layout, layoutOf, prepareLayout } from "./layout.ts";
+import { openLogKeeper } from "./log-keeper.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
 import { keepReserve } from "./reserve.ts";
@@ -17,6 +18,8 @@ export interface Store {
   open(environment: string): { catalog: Catalog; objects: Objects };
   /** Everything committed to the catalog so far is on disk when it resolves (F-21). */
   syncLog(): Promise<void>;
+  /** Resolves when no thread of the store is at work. */
+  settled(): Promise<void>;
   close(): void;
 }
 
@@ -32,6 +35,7 @@ export function openStore(path: string): Store {
   dropLostObjects(sql, layout.packs);
   keepReserve(layout);
   const uses = openUses(sql, layout.locks);
+  const keeper = openLogKeeper(sql, layout.catalog);
   const opened: Objects[] = [];
   return {
     layout,
@@ -41,7 +45,11 @@ export function openStore(path: string): Store {
       opened.push(objects);
       return { catalog: openCatalog(sql, environment), objects };
     },
-    syncLog: () => syncLog(layout.catalog),
+    async syncLog() {
+      await syncLog(layout.catalog);
+      keeper.poke();
+    },
+    settled: keeper.settled,
     close() {
       for (const objects of opened) objects.close();
       uses.close();

@@ -71,8 +71,8 @@ export class NativeScanner implements Scanner {
     return new Map(groups.map((members) => [members[0] as RawPath, members]));
   }
 
-  save(): Promise<Uint8Array | null> {
-    return this.#handle.save();
+  save(file: number, offset: number): Promise<number> {
+    return this.#handle.save(file, offset);
   }
 
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean> {

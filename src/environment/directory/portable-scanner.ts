@@ -1,5 +1,6 @@
 // A scanner without the addon: one thread, in slices.
 import { makeBreather } from "../../breathe.ts";
+import { writeInPieces } from "../../store/io.ts";
 import { mountPoints } from "./mounts.ts";
 import type { RawPath } from "./names.ts";
 import { loadTree, saveTree } from "./portable-cache.ts";
@@ -42,8 +43,11 @@ export class PortableScanner implements Scanner {
     return this.#last?.groups ?? new Map();
   }
 
-  async save(): Promise<Uint8Array | null> {
-    return this.#kept === undefined ? null : saveTree(this.#kept);
+  async save(file: number, offset: number): Promise<number> {
+    if (this.#kept === undefined) return 0;
+    const image = await saveTree(this.#kept);
+    await writeInPieces(file, image, offset);
+    return image.length;
   }
 
   async load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean> {

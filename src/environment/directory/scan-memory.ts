@@ -1,7 +1,7 @@
 // Keeps what a scanner knows between processes. Losing it costs time; trusting it wrongly would lose content, so only what a checkpoint holds is taken up.
 import { readFile } from "node:fs/promises";
 import { uptime } from "node:os";
-import { replaceFile } from "../../store/io.ts";
+import { replaceFile, writeAll } from "../../store/io.ts";
 import type { Hash } from "../../store/objects.ts";
 import { bootId } from "../../store/packs.ts";
 import type { Scanner } from "./scanner.ts";
@@ -76,9 +76,11 @@ export class ScanMemory {
     if (snapshot === undefined || this.#saved?.equals(snapshot) === true) return;
     this.#saved = snapshot;
     const { scanner, file } = this.#options;
-    const image = await scanner.save();
-    if (image === null) return;
     // Without it the next process reads everything once more.
-    await replaceFile(file, [header(snapshot), image]).catch(() => {});
+    await replaceFile(file, async (fd) => {
+      const head = header(snapshot);
+      writeAll(fd, head, 0);
+      return head.length + (await scanner.save(fd, head.length));
+    }).catch(() => {});
   }
 }

@@ -43,9 +43,9 @@ export interface Scanner {
   lookup(path: RawPath): Seen | undefined;
   /** Of the last scan: first member's path to all members' paths, for inodes with several names in the workspace. */
   groups(): ReadonlyMap<RawPath, readonly RawPath[]>;
-  /** What the kept scan knows for the next process; null when it knows nothing. */
-  save(): Promise<Uint8Array | null>;
-  /** Takes up what `save` gave; entries that changed at `unsettledFromNs` or later (null: none) will be read again. False when it is of no use. */
+  /** Writes what the kept scan knows into the file at `offset`, for the next process. Resolves to the bytes written, 0 when it knows nothing. */
+  save(file: number, offset: number): Promise<number>;
+  /** Takes up what `save` wrote; entries that changed at `unsettledFromNs` or later (null: none) will be read again. False when it is of no use. */
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
   /** The next scan reads everything. */
   forget(): void;

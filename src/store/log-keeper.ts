@@ -1,0 +1,56 @@
+// Moves what is committed from the catalog's log to its main file in a thread of its own: that ends with fsyncs, which must not hold the event loop.
+import { createRequire } from "node:module";
+import { Worker } from "node:worker_threads";
+import type { Sql } from "./database.ts";
+
+/** Pages of the log that wait, from which on it is done. */
+const pagesFrom = 1000;
+
+const program = `
+  const { workerData } = require("node:worker_threads");
+  const Database = require(workerData.library);
+  const sql = new Database(workerData.catalog, { fileMustExist: true });
+  sql.pragma("synchronous = NORMAL");
+  sql.pragma("wal_checkpoint(PASSIVE)");
+  sql.close();
+`;
+
+export interface LogKeeper {
+  /** Looks whether there is enough to do, and has it done. */
+  poke(): void;
+  /** Resolves when nothing is under way. */
+  settled(): Promise<void>;
+}
+
+export function openLogKeeper(sql: Sql, catalog: string): LogKeeper {
+  const library = createRequire(import.meta.url).resolve("better-sqlite3");
+  const waiting = sql.prepare("PRAGMA wal_checkpoint(NOOP)");
+  let running: Promise<void> | undefined;
+
+  function start(): Promise<void> {
+    const worker = new Worker(program, {
+      eval: true,
+      workerData: { library, catalog },
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
+    });
+    worker.unref();
+    return new Promise((resolve) => {
+      // What fails here is done by the backstop, or by the next one.
+      worker.once("error", () => {});
+      worker.once("exit", () => resolve());
+    });
+  }
+
+  return {
+    poke() {
+      if (running !== undefined || !sql.open) return;
+      const { log, checkpointed } = waiting.get() as { log: number; checkpointed: number };
+      if (log - checkpointed < pagesFrom) return;
+      running = start().then(() => {
+        running = undefined;
+      });
+    },
+    settled: () => running ?? Promise.resolve(),
+  };
+}
