@@ -35,7 +35,7 @@ export interface OpenOptions {
   readonly store?: string;
   /** What is captured. "auto" is the strongest directory support here. Default "directory". */
   readonly environment?: "directory" | "auto" | Environment;
-  /** How changes are found. Default "auto". */
+  /** How changes are found: "scan" looks at every file each time, "auto" (the default) only at what a watcher names, where one sees everything. */
   readonly inspector?: "auto" | "scan";
   /** What a reply's tools wait for. Default "captured". */
   readonly gate?: "captured" | "durable";

@@ -29,7 +29,7 @@ afterAll(() => rmSync(out, { recursive: true, force: true }));
 
 test("every arm that is here gives sane numbers for every operation", () => {
   const here = result.arms.filter(({ missing }) => missing === null).map(({ name }) => name);
-  expect(here).toEqual(expect.arrayContaining(["agentrewind", "cp", "git", "stash"]));
+  expect(here).toEqual(expect.arrayContaining(["agentrewind", "scan", "cp", "git", "stash"]));
   expect(result.subjects).toHaveLength(2);
   for (const { rows } of result.subjects) {
     expect(rows.map(({ arm, operation }) => `${arm} ${operation}`).sort()).toEqual(
@@ -63,7 +63,7 @@ test("storage tells the arms apart: a copy stores everything again, AgentRewind 
 test("AgentRewind's process tells its memory, its event loop, and when a checkpoint is durable", () => {
   for (const { details } of result.subjects) {
     const of = (operation: string, mode: string) =>
-      details.find((one) => one.operation === operation && one.mode === mode);
+      details.find((one) => one.arm === "agentrewind" && one.operation === operation && one.mode === mode);
     for (const operation of ["unchanged", "one", "hundred"]) {
       const turn = of(operation, "turn");
       expect(turn?.parts.exposedMs?.p50).toBeGreaterThanOrEqual(0);
@@ -113,7 +113,7 @@ test("a wrong option is refused with a sentence", async () => {
   }
   await expect(bench("--arms", "tar")).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("--arms tar: no such arm; there are agentrewind, cp,"),
+    stderr: expect.stringContaining("--arms tar: no such arm; there are agentrewind, scan, cp,"),
   });
 });
 

@@ -20,6 +20,7 @@ import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { paintFor } from "../src/cli/paint.ts";
+import { lacking } from "./capabilities.ts";
 import { type Built, buildLibrary } from "./helpers/build.ts";
 
 let built: Built;
@@ -346,11 +347,15 @@ describe("the commands", () => {
     expect(report.store).toMatchObject({ path: store });
     expect(report.store.freeBytes).toBeGreaterThan(0);
     expect(report.contents.bytes).toBeGreaterThan(0);
+    expect(report.watcher).toEqual(
+      lacking("watcher") ? { available: false, reason: expect.any(String) } : { available: true, reason: null },
+    );
 
     const off = await run(["doctor"], { env: { AGENTREWIND_NATIVE: "off" } });
     expect(off.status).toBe(0);
     expect(off.stdout).toMatch(/addon +not available/);
     expect(off.stdout).toMatch(/fidelity +without /);
+    expect(off.stdout).toMatch(/watcher +not available: needs the addon/);
     expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
   });
 

@@ -4,13 +4,13 @@ import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRewind } from "agentrewind";
 
-const [workspace, store, modelMs] = process.argv.slice(2);
+const [workspace, store, modelMs, inspector] = process.argv.slice(2);
 const peakMB = () => process.resourceUsage().maxRSS / 1024;
 const context = { messages: [{ role: "user", content: "Make the tests pass." }] };
 /** Of the timer that looks whether the loop runs. */
 const resolutionMs = 1;
 
-const rewind = await openRewind({ workspace, store });
+const rewind = await openRewind({ workspace, store, inspector });
 const thread = rewind.thread("bench");
 const { environment } = rewind;
 let last;

@@ -22,9 +22,9 @@ class Agent {
   readonly #child: ChildProcess;
   readonly #exit: Promise<unknown>;
 
-  constructor(work: string, store: string, modelMs: number) {
+  constructor(work: string, store: string, modelMs: number, inspector: "auto" | "scan") {
     mkdirSync(store, { recursive: true });
-    this.#child = fork(script, [work, store, `${modelMs}`], { execArgv: [] });
+    this.#child = fork(script, [work, store, `${modelMs}`, inspector], { execArgv: [] });
     alive.add(this.#child);
     this.#exit = once(this.#child, "exit").then(() => alive.delete(this.#child));
   }
@@ -52,13 +52,15 @@ class Agent {
   }
 }
 
-export const agentrewindArm = (modelMs: number): Arm => ({
-  name: "agentrewind",
-  title: "agentrewind",
+/** @param inspector "auto" is the default: a watcher names what changed, where there is one */
+export const agentrewindArm = (modelMs: number, inspector: "auto" | "scan"): Arm => ({
+  name: inspector === "auto" ? "agentrewind" : "scan",
+  title: inspector === "auto" ? "agentrewind" : "agentrewind, scan only",
   about:
+    `${inspector === "auto" ? "" : 'With `inspector: "scan"`, as where no watcher can be had. '}` +
     "`thread.checkpoint()` until captured (stored, survives the process); durable (fsync'd in order) is in the second table. A rewind stores the state that is left, fsync'd, before it touches anything.",
   async start({ work, store, scratch }: Place): Promise<Running> {
-    const agent = new Agent(work, join(store, "main"), modelMs);
+    const agent = new Agent(work, join(store, "main"), modelMs, inspector);
     await agent.answer();
     const mode = (name: Step, stores: boolean): Mode => ({ name, stores, run: () => agent.step(name) });
     /** A first capture needs a store that knows nothing. */
@@ -66,7 +68,7 @@ export const agentrewindArm = (modelMs: number): Arm => ({
       name: "capture",
       stores: false,
       async run() {
-        const other = new Agent(work, join(store, "other"), modelMs);
+        const other = new Agent(work, join(store, "other"), modelMs, inspector);
         try {
           await other.answer();
           return await other.step("capture");

@@ -26,6 +26,8 @@ export interface Row {
 
 /** One way in which AgentRewind's own operation was measured, with what was seen besides its time. */
 export interface Detail {
+  /** "agentrewind", or "scan" where no watcher helped. */
+  readonly arm: string;
   readonly operation: Operation;
   /** "session" is the operation as the first table has it. */
   readonly mode: string;
@@ -84,14 +86,15 @@ export function subjectResult(subject: Subject, measured: readonly Measured[]): 
       grownBytes: one.grown.length === 0 ? null : Math.round(quantile(one.grown, 0.5)),
       faults: [...new Set(one.faults)],
     })),
-    details: measured.filter(({ arm }) => arm === "agentrewind").map(detail),
+    details: measured.filter(({ arm }) => arm === "agentrewind" || arm === "scan").map(detail),
   };
 }
 
-function detail({ operation, mode, samples }: Measured): Detail {
+function detail({ operation, arm, mode, samples }: Measured): Detail {
   const names = [...new Set(samples.flatMap(({ parts = {} }) => Object.keys(parts)))];
   const values = (name: string): number[] => samples.map(({ parts = {} }) => parts[name] as number);
   return {
+    arm,
     operation,
     mode: mode === "" ? "session" : mode,
     ms: figures(samples.map(({ ms }) => ms)),

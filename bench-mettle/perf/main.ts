@@ -34,7 +34,8 @@ function buildIfStale(): void {
 
 function chooseArms({ arms: names, modelMs }: Options) {
   const [rsync, restic] = [findTool("rsync"), findTool("restic")];
-  const all = [agentrewindArm(modelMs), copyArm, shadowGitArm, stashArm, rsyncArm(rsync), resticArm(restic)];
+  const own = [agentrewindArm(modelMs, "auto"), agentrewindArm(modelMs, "scan")];
+  const all = [...own, copyArm, shadowGitArm, stashArm, rsyncArm(rsync), resticArm(restic)];
   const unknown = names?.find((name) => all.every((arm) => arm.name !== name));
   if (unknown !== undefined)
     throw new Error(`--arms ${unknown}: no such arm; there are ${all.map(({ name }) => name).join(", ")}.`);

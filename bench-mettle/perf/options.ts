@@ -29,7 +29,7 @@ export const usage = `npm run bench:perf -- [options]
   --sizes LIST    trees by number of files, and sqlite or sqlite:MIB (default 1000,10000,100000,sqlite;
                   10000 is this project's node_modules, cut to about 160 MB)
   --rounds N      rounds over everything (default 5)
-  --arms LIST     agentrewind, cp, git, stash, rsync, restic (default all)
+  --arms LIST     agentrewind, scan (agentrewind without its watcher), cp, git, stash, rsync, restic (default all)
   --only OP       ${operations.join(", ")}
   --out DIR       where perf.json, perf.md and perf.svg are written (default bench-mettle/results)
   --fetch-tools   gets rsync and restic as Debian packages into a private folder, without installing them

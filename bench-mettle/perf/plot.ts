@@ -5,7 +5,7 @@ import type { Result } from "./result.ts";
 import { operationTitle } from "./table.ts";
 
 /** Okabe and Ito's colours, which people with colour blindness tell apart. */
-const colours = ["#d55e00", "#000000", "#0072b2", "#56b4e9", "#009e73", "#cc79a7"];
+const colours = ["#d55e00", "#000000", "#0072b2", "#56b4e9", "#009e73", "#cc79a7", "#e69f00"];
 const panelWidth = 760;
 const labels = 190;
 const right = 70;

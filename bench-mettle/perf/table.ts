@@ -82,6 +82,7 @@ function subjectText(subject: SubjectResult, { arms }: Result): string[] {
             [
               "operation",
               "measured",
+              "arm",
               "captured or done ms",
               "durable ms",
               "exposed ms",
@@ -89,19 +90,20 @@ function subjectText(subject: SubjectResult, { arms }: Result): string[] {
               "own block ms",
               "peak MB",
             ],
-            subject.details.map(detailCells),
-            "llrrrrrr",
+            subject.details.map((one) => detailCells(one, titles)),
+            "lllrrrrrr",
           ),
         ]),
   ];
 }
 
-function detailCells({ operation, mode, ms, parts }: Detail): string[] {
+function detailCells({ arm, operation, mode, ms, parts }: Detail, titles: ReadonlyMap<string, string>): string[] {
   const pair = (figures: Figures | undefined, high: "p95" | "max"): string =>
     figures === undefined ? "" : `${number(figures.p50)} / ${number(figures[high])}`;
   return [
     operationTitle[operation],
     modeTitle[mode] ?? mode,
+    titles.get(arm) ?? arm,
     mode === "idle" ? "" : pair(ms, "p95"),
     pair(parts.durableMs, "p95"),
     pair(parts.exposedMs, "p95"),

@@ -1,5 +1,5 @@
 // `doctor`: what this machine can do, and how to get the rest. Looks only; nothing is made or changed.
-import { statSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
 import { RewindError } from "../errors.ts";
 import { loadNative } from "../native.ts";
@@ -36,7 +36,7 @@ export async function doctor(global: Global): Promise<Output> {
     user: { id: process.getuid?.() ?? null, name: userName(), root: process.getuid?.() === 0 },
     sqlite,
     addon: checkAddon(warn),
-    workspace: checkWorkspace(global, warn),
+    ...checkDirectory(global, warn),
     store: checkStore(global, warn),
     ...(sqlite.available ? await look(global, error, warn) : unknown),
   };
@@ -94,6 +94,24 @@ function checkAddon(warn: Say): { available: boolean; reason: string | null } {
   const hint = process.platform === "linux" ? addonHint : "The portable path is used.";
   warn(`The native addon is not available: ${loaded.reason.replace(/\.$/, "")}.`, hint);
   return { available: false, reason: loaded.reason };
+}
+
+function checkDirectory(global: Global, warn: Say): Pick<Report, "workspace" | "watcher"> {
+  const workspace = checkWorkspace(global, warn);
+  return { workspace, watcher: checkWatcher(workspace.exists ? workspace.path : null) };
+}
+
+function checkWatcher(path: string | null): Report["watcher"] {
+  const { native } = loadNative();
+  if (native === null) return { available: false, reason: "needs the addon" };
+  if (path === null) return { available: false, reason: "there is no workspace" };
+  const fd = openSync(path, "r");
+  try {
+    const reason = native.probeWatch(fd);
+    return { available: reason === null, reason };
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function checkWorkspace(global: Global, warn: Say) {

@@ -43,13 +43,15 @@ export interface Report extends Addition {
   readonly user: { readonly id: number | null; readonly name: string | null; readonly root: boolean };
   readonly sqlite: { readonly available: boolean; readonly reason: string | null };
   readonly addon: { readonly available: boolean; readonly reason: string | null };
+  /** Says what changed between two captures; without it everything is looked at. */
+  readonly watcher: { readonly available: boolean; readonly reason: string | null };
   readonly workspace: { readonly path: string; readonly exists: boolean; readonly fileSystem: string | null };
   readonly store: { readonly path: string; readonly freeBytes: number | null };
   readonly problems: readonly Problem[];
 }
 
 export function reportLines(report: Report, paint: Paint): string[] {
-  const { node, platform, user, sqlite, addon, workspace, store } = report;
+  const { node, platform, user, sqlite, addon, watcher, workspace, store } = report;
   const line = (name: string, value: string): string => `${paint("dim", name.padEnd(12))} ${oneLine(value)}`;
   return [
     line("agentrewind", report.version),
@@ -59,6 +61,7 @@ export function reportLines(report: Report, paint: Paint): string[] {
     line("sqlite", sqlite.available ? "available" : "not available"),
     line("addon", addon.available ? "available" : "not available"),
     line("fidelity", fidelity(report)),
+    line("watcher", watcher.available ? "available" : `not available: ${watcher.reason}`),
     line("workspace", describeWorkspace(workspace)),
     line("recorded", describeRecorded(report)),
     line("store", safe(store.path)),
