@@ -124,6 +124,7 @@ describe("the power is cut", () => {
   for (const [name, what, both, limit] of forms) {
     test.skipIf(lacks)(`${name}${title}`, { timeout: 3_600_000 }, () => {
       const result = cutPower({ what, both, limit: long ? 1_000_000 : limit });
+      if (long) console.info(`${result.tried} cuts of ${result.segments} segments, ${result.writes} writes`);
       expect(result.tried).toBeGreaterThanOrEqual(24);
       expect(result.failures.length, report(result)).toBe(0);
     });
