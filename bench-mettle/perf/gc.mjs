@@ -30,6 +30,9 @@ const roles = {
     const rewind = await open("workspace");
     await sleep(50);
     const peakBeforeMB = process.resourceUsage().maxRSS / 1024;
+    const idle = watchOwnBlocks();
+    await sleep(2000);
+    const { ownBlockMs: idleBlockMs } = idle();
     const stop = watchOwnBlocks();
     await sleep(50);
     const start = performance.now();
@@ -39,7 +42,7 @@ const roles = {
     const { ownBlockMs } = stop();
     const peakMB = process.resourceUsage().maxRSS / 1024;
     await rewind.close();
-    return { seconds, ownBlockMs, peakBeforeMB, peakMB, gc };
+    return { seconds, ownBlockMs, idleBlockMs, peakBeforeMB, peakMB, gc };
   },
   /** Another workspace of the same store, at work until it is told to stop. */
   async beside() {
