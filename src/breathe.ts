@@ -3,8 +3,11 @@ import { performance } from "node:perf_hooks";
 
 const sliceMs = 3;
 
+/** Yields to the event loop when the slice is used up. */
+export type Breathe = () => Promise<void> | undefined;
+
 /** Call `breathe()` between small steps; it yields to the event loop when the slice is used up. */
-export function makeBreather(signal?: AbortSignal): () => Promise<void> | undefined {
+export function makeBreather(signal?: AbortSignal): Breathe {
   let start = performance.now();
   return () => {
     if (performance.now() - start < sliceMs) return undefined;

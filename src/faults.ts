@@ -35,6 +35,7 @@ export const faultPoints = {
   "gc.rows-moved": 48,
   "gc.pack-dropped": 49,
   "gc.pack-unlinked": 50,
+  "gc.pages-cut": 51,
   "fork.journaled": 60,
   "fork.made": 61,
   "fork.placed-one": 62,

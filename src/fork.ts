@@ -1,19 +1,20 @@
 // Branches: independent copies of a workspace that go on from a checkpoint, adopted or abandoned in the end (F-27 to F-30).
-import { mkdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { requireEmpty } from "./environment/directory/fork.ts";
 import { removeFolder } from "./environment/directory/remove.ts";
 import type { Environment, Problem } from "./environment/environment.ts";
-import { isRewindError, RewindError, systemCode } from "./errors.ts";
+import { asWriteFailure, isRewindError, RewindError, systemCode } from "./errors.ts";
 import { fault } from "./faults.ts";
 import type { Branch, BranchInfo, ForkRequest, Rewind } from "./opened.ts";
 import { reportProgress } from "./progress.ts";
 import { requireCheckpoint, requireRestorable } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/perform.ts";
+import type { RewindResult } from "./session/types.ts";
 import { branchId } from "./session/views.ts";
 import { type Branches, type BranchRow, identityText } from "./store/branches.ts";
 import type { CheckpointRow, ThreadRow } from "./store/catalog.ts";
+import { makeFolder, removeFolder as removeEmpty, remove as removeFile, rename } from "./store/io.ts";
 import { takeLock } from "./store/lock.ts";
 import type { Store } from "./store/store.ts";
 import { requireApart, resolveWorkspace } from "./workspace.ts";
@@ -60,8 +61,9 @@ export function makeForks(host: ForkHost) {
     };
     const source = deps.catalog.thread(thread.name) as ThreadRow;
     const rows = branches.add({ source, checkpoint, kind: environment.kind, count, folder });
-    const parents = makeParents(rows);
+    const parents: string[] = [];
     try {
+      makeParents(rows, parents);
       await deps.syncLog();
       fault("fork.journaled");
       const made = await environment.fork(manifestOf(checkpoint), count, {
@@ -78,7 +80,7 @@ export function makeForks(host: ForkHost) {
     } catch (error) {
       for (const row of rows) await undo(branches.again(row));
       removeParents(parents);
-      throw error;
+      throw asWriteFailure(error, "the branches");
     }
   }
 
@@ -105,6 +107,7 @@ export function makeForks(host: ForkHost) {
     const lock = takeLock(store.layout.locks, row.environment);
     try {
       if (identityText(row.folder) === row.identity) await removeFolder(row.folder);
+      removeFile(join(store.layout.cache, `${row.environment}.tree`));
       fault("branch.removed");
       branches.removed(row);
     } catch (error) {
@@ -116,7 +119,6 @@ export function makeForks(host: ForkHost) {
     } finally {
       lock.release();
     }
-    rmSync(join(store.layout.cache, `${row.environment}.json`), { force: true });
   }
 
   const info = (row: BranchRow): BranchInfo => ({
@@ -135,10 +137,15 @@ export function makeForks(host: ForkHost) {
       const { state } = branches.again(row);
       if (state !== "open") throw ended(row.id, state);
     };
+    /** It has ended, but its folder could not be removed: the same call again goes on there. */
+    let adopted: RewindResult | undefined;
+    let abandoned = false;
     async function end(): Promise<void> {
       fault("branch.ended");
       await inner.rewind.close();
       await remove(branches.again(row));
+      adopted = undefined;
+      abandoned = false;
     }
     return {
       ...inner.rewind,
@@ -146,17 +153,23 @@ export function makeForks(host: ForkHost) {
       source,
       notRestored,
       async adopt() {
-        requireOpen();
-        await keepState(inner.rewind, inner.deps, row);
-        const result = await host.thread(row.source_name).adopt(row);
+        if (adopted === undefined) {
+          requireOpen();
+          await keepState(inner.rewind, inner.deps, row);
+          adopted = await host.thread(row.source_name).adopt(row);
+        }
+        const result = adopted;
         await end();
         return result;
       },
       async abandon() {
-        requireOpen();
-        // Its last state is kept where there is room for it; to give room may be why it is abandoned.
-        await keepState(inner.rewind, inner.deps, row).catch(() => {});
-        branches.abandon(row);
+        if (!abandoned) {
+          requireOpen();
+          // Its last state is kept where there is room for it; to give room may be why it is abandoned.
+          await keepState(inner.rewind, inner.deps, row).catch(() => {});
+          branches.abandon(row);
+          abandoned = true;
+        }
         await deps.syncLog();
         await end();
       },
@@ -221,7 +234,7 @@ const unfinished = (row: BranchRow): string => join(dirname(row.folder as string
 function place(row: BranchRow): void {
   const folder = row.folder as string;
   try {
-    renameSync(unfinished(row), folder);
+    rename(unfinished(row), folder);
   } catch (error) {
     if (["ENOTEMPTY", "EEXIST", "ENOTDIR"].includes(systemCode(error) ?? "")) requireEmpty(folder);
     throw error;
@@ -229,20 +242,18 @@ function place(row: BranchRow): void {
   fault("fork.placed-one");
 }
 
-/** The folders above that were not there, the outermost first. */
-function makeParents(rows: readonly BranchRow[]): string[] {
-  const made: string[] = [];
+/** Notes in `made` the folders above that were not there, the outermost first. */
+function makeParents(rows: readonly BranchRow[], made: string[]): void {
   for (const parent of new Set(rows.map((row) => dirname(row.folder as string)))) {
-    const first = mkdirSync(parent, { recursive: true, mode: 0o700 });
+    const first = makeFolder(parent, 0o700);
     if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) made.unshift(at);
   }
-  return made;
 }
 
 function removeParents(made: readonly string[]): void {
   for (const folder of [...made].reverse()) {
     try {
-      rmdirSync(folder);
+      removeEmpty(folder);
     } catch {
       // Somebody has put something there.
     }

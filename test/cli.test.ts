@@ -735,7 +735,9 @@ describe("beside a holder", () => {
     const holder = await holdChanged();
     await holder.tell("turn");
     const running = start(["rewind", "c0"]);
-    await sleep(1_800);
+    while (running.stderr() === "") await sleep(20);
+    // Long enough to say it again.
+    await sleep(1_500);
     expect(running.stderr()).toBe(notice);
     expect(running.child.exitCode).toBeNull();
     expect(get("a.txt")).toBe("two, longer");

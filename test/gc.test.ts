@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "./capabilities.ts";
 import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
-import { startSteps } from "./helpers/steps.ts";
+import { runSteps, startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 import { context, rows, turn, write } from "./invariants/scene.ts";
 
@@ -222,6 +222,51 @@ describe("what stays", () => {
     fs.rmSync(join(other.workspace, "f"));
     expect((await two.thread("t").rewind({ to: "c0" })).context.messages).toEqual(["other"]);
     expect(fs.readFileSync(join(other.workspace, "f"), "utf8")).toBe("the other's".repeat(1000));
+  });
+});
+
+describe("many objects", () => {
+  const long = process.env.AGENTREWIND_LONG === "1";
+  const count = long ? 1_000_000 : 50_000;
+  /** Less than half of the pack: it is rewritten. */
+  const kept = (count * 2) / 5;
+  const messages = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, i) => `m${from + i}`);
+  const objects = (place: Place): number => rows(place.store, "SELECT count(*) AS n FROM object")[0]?.n as number;
+  const catalogBytes = (place: Place): number => fs.statSync(join(place.store, "catalog.db")).size;
+
+  test(`F-33, F-36, F-38: ${count}, of which two of five stay`, { timeout: 3_600_000 }, async () => {
+    const place = makePlace();
+    const rewind = await useRewind(place);
+    const thread = rewind.thread("t");
+    await thread.checkpoint({ context: { messages: messages(0, kept) }, label: "kept" });
+    await thread.checkpoint({ context: { messages: messages(kept, count) } });
+    await thread.checkpoint({ context: context("last") });
+    await endSession(rewind);
+    const before = { objects: objects(place), packs: packBytes(place), catalog: catalogBytes(place) };
+    const { results } = runSteps(built, place, [
+      { op: "open" },
+      { op: "memory" },
+      { op: "prune", keepLast: 1 },
+      { op: "memory" },
+      { op: "close" },
+    ]);
+    const [, opened, pruned, done] = results.map((one) => one.ok);
+    const grown = done.peakBytes - opened.peakBytes;
+    console.info(`${before.objects} objects: prune took ${Math.round(grown / 2 ** 20)} MiB at most`);
+    expect(grown, "it is measured").toBeGreaterThan(0);
+    expect(grown).toBeLessThan(48 * 2 ** 20 + 100 * before.objects);
+    expect(pruned.gc).toMatchObject({ packs: { deleted: 0, rewritten: 1 }, postponed: [] });
+    expect(pruned.gc.objects).toBeGreaterThanOrEqual(count - kept);
+    expect(objects(place)).toBe(before.objects - pruned.gc.objects);
+    expect(objects(place)).toBeGreaterThan(kept);
+    expect(packBytes(place)).toBeLessThan(before.packs / 2);
+    expect(catalogBytes(place)).toBeLessThan(before.catalog * 0.8);
+
+    const again = await useRewind(place);
+    expect(await again.gc(), "a second gc finds nothing").toMatchObject({ objects: 0, bytes: 0, catalog: 0 });
+    const found = (await again.thread("t").context("c0")).messages;
+    expect(found.length).toBe(kept);
+    expect(found.filter((message, i) => message !== `m${i}`)).toEqual([]);
   });
 });
 

@@ -38,8 +38,17 @@ const operations: readonly ((round: number, nth: number) => Step)[] = [
   (round, nth) => ({ op: "turn", context: { messages: [`turn ${round}`, `${nth}`] } }),
   (_round, nth) => ({ op: "turn", context: { messages: ["durable", `${nth}`] }, durable: true }),
   () => ({ op: "undo" }),
+  () => ({ op: "prune", keepLast: 3 }),
 ];
-const commands = [["checkpoint"], ["rewind", "c0"], ["rewind", "c1"], ["undo"], ["verify"]] as const;
+const commands = [
+  ["checkpoint"],
+  ["rewind", "c0"],
+  ["rewind", "c1"],
+  ["undo"],
+  ["verify"],
+  ["prune", "--keep-last", "2"],
+  ["gc"],
+] as const;
 
 const stepsOf = (round: number): Step[] => [
   { op: "open" },
@@ -65,7 +74,8 @@ async function makeScene(): Promise<{ place: Place; trees: Map<string, string[]>
   const setup = await useRewind(place);
   for (const state of states) {
     execFileSync("sh", ["-c", state], { cwd: place.workspace });
-    const { environment } = await setup.thread("t").checkpoint({ context: { messages: [state] } });
+    // Labelled: what is rewound to is not pruned.
+    const { environment } = await setup.thread("t").checkpoint({ context: { messages: [state] }, label: "kept" });
     trees.set(environment.files as string, digestTree(place.workspace));
   }
   await endSession(setup);

@@ -1,7 +1,8 @@
 // Every change of a file fails once, as on a full disk, a broken one, or one that takes half: nothing is lost or mixed, and the retry succeeds.
 import { execFileSync } from "node:child_process";
-import { readdirSync } from "node:fs";
-import type { Rewind } from "agentrewind";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Branch, Rewind } from "agentrewind";
 import { describe, expect, test } from "vitest";
 import { loadNative } from "../src/native.ts";
 import { armWriteFault } from "../src/write-faults.ts";
@@ -28,6 +29,8 @@ interface Scene {
   readonly digest: () => string[];
   rewind: Rewind;
   round: number;
+  /** Of the operations on branches: the one of this round, and its tree. */
+  branch?: { readonly made: Branch; readonly tree: string[] };
 }
 
 interface Operation {
@@ -35,6 +38,16 @@ interface Operation {
   /** Brings the scene to where the operation can begin. */
   readonly prepare: (scene: Scene) => Promise<void>;
   readonly run: (scene: Scene) => Promise<unknown>;
+  /** Only TypeScript changes files in it. */
+  readonly withoutAddon?: boolean;
+  /** The short form tries one of so many changes. Default: each. */
+  readonly oneOf?: { readonly typescript?: number; readonly addon?: number };
+  /** It failed when all was done but to clean up behind it. */
+  readonly ended?: (scene: Scene) => boolean;
+  /** What must hold besides: behind a failure, when it has succeeded, and when the workspace was opened again. */
+  readonly failed?: (scene: Scene) => void;
+  readonly succeeded?: (scene: Scene) => Promise<void>;
+  readonly opened?: (scene: Scene) => void;
   /** What the workspace must be when the operation has succeeded; null: what it was before. */
   readonly tree: (scene: Scene, first: string[], before: string[]) => string[];
 }
@@ -46,6 +59,42 @@ const spoil = ({ sh, round }: Scene): void =>
   sh(
     `echo ${round} > a; seq ${round} 40000 > big; rm -rf d l; mkdir -p e; echo ${round} > e/new; chmod 600 b; ln -f a linked; seq ${round} 9000 > d`,
   );
+
+const packBytes = ({ place }: Scene): number =>
+  readdirSync(join(place.store, "packs"))
+    .map((name) => statSync(join(place.store, "packs", name)).size)
+    .reduce((sum, size) => sum + size, 0);
+
+const folderOf = ({ place, round }: Scene): string => join(place.base, `branch-${round}`);
+
+/** A branch with a change of its own. */
+async function makeBranch(scene: Scene): Promise<void> {
+  const into = folderOf(scene);
+  const [made] = (await scene.rewind.fork("c0", { into })) as [Branch];
+  writeFileSync(join(into, "a"), `branch ${scene.round}`);
+  scene.branch = { made, tree: digestTree(into) };
+}
+
+const stateOf = ({ rewind, branch }: Scene): string | undefined =>
+  rewind.branches().find((one) => one.id === branch?.made.id)?.state;
+
+const ending = (how: "adopt" | "abandon", state: string): Omit<Operation, "tree"> => ({
+  name: how,
+  withoutAddon: how === "abandon",
+  oneOf: { typescript: 4, addon: 5 },
+  async prepare(scene) {
+    spoil(scene);
+    await makeBranch(scene);
+  },
+  run: async ({ branch }) => branch?.made[how](),
+  ended: (scene) => stateOf(scene) === state,
+  failed: (scene) => expect(digestTree(folderOf(scene)), "the branch is as it was").toEqual(scene.branch?.tree),
+  succeeded: async ({ branch }) => branch?.made.close(),
+  opened(scene) {
+    expect(stateOf(scene)).toBe(state);
+    expect(existsSync(folderOf(scene)), "the folder is gone").toBe(false);
+  },
+});
 
 const operations: readonly Operation[] = [
   {
@@ -62,6 +111,7 @@ const operations: readonly Operation[] = [
   },
   {
     name: "rewind",
+    oneOf: { addon: 3 },
     prepare: async (scene) => spoil(scene),
     run: ({ rewind, round }) =>
       rewind.thread("t").rewind({ to: "c0", lesson: `learned ${round}`, key: `call-${round}` }),
@@ -69,6 +119,7 @@ const operations: readonly Operation[] = [
   },
   {
     name: "undo",
+    oneOf: { addon: 3 },
     async prepare(scene) {
       spoil(scene);
       await scene.rewind.thread("t").rewind({ to: "c0" });
@@ -78,6 +129,7 @@ const operations: readonly Operation[] = [
   },
   {
     name: "open and close",
+    withoutAddon: true,
     async prepare(scene) {
       spoil(scene);
       await scene.rewind.thread("t").checkpoint({ context: { messages: messages(scene.round) } });
@@ -88,6 +140,51 @@ const operations: readonly Operation[] = [
     },
     tree: (_scene, _first, before) => before,
   },
+  {
+    name: "prune and gc",
+    withoutAddon: true,
+    async prepare(scene) {
+      const thread = scene.rewind.thread("t");
+      thread.label("kept", "c0");
+      scene.sh("head -c 3000000 /dev/urandom > junk");
+      await thread.checkpoint({ context: { messages: messages(scene.round) } });
+      scene.sh("rm junk");
+      spoil(scene);
+      await thread.checkpoint({ context: { messages: messages(scene.round) } });
+    },
+    run: ({ rewind }) => rewind.prune({ keepLast: 1 }),
+    async succeeded(scene) {
+      // What had no room, or could not be cleaned up, was left for the next gc.
+      expect((await scene.rewind.gc()).postponed).toEqual([]);
+      expect(packBytes(scene), "the disk got its room back").toBeLessThan(2_000_000);
+      const thread = scene.rewind.thread("t");
+      expect(thread.checkpoints({ all: true }).map(({ id, head }) => head || id)).toEqual(["c0", true]);
+      expect((await thread.context("c0")).messages).toEqual(messages(0));
+      expect((await thread.context(thread.head as string)).messages).toEqual(messages(scene.round));
+    },
+    tree: (_scene, _first, before) => before,
+  },
+  {
+    name: "fork",
+    oneOf: { typescript: 3, addon: 4 },
+    prepare: async (scene) => spoil(scene),
+    async run(scene) {
+      const [made] = (await scene.rewind.fork("c0", { into: folderOf(scene) })) as [Branch];
+      scene.branch = { made, tree: digestTree(folderOf(scene)) };
+    },
+    failed(scene) {
+      expect(existsSync(folderOf(scene)), "nothing is left").toBe(false);
+      expect(scene.rewind.branches().filter(({ state }) => state !== "abandoned")).toEqual([]);
+    },
+    async succeeded(scene) {
+      expect(scene.branch?.tree.length).toBeGreaterThan(5);
+      expect(await scene.branch?.made.verify()).toEqual([]);
+      await scene.branch?.made.abandon();
+    },
+    tree: (_scene, _first, before) => before,
+  },
+  { ...ending("adopt", "adopted"), tree: ({ branch }) => branch?.tree ?? [] },
+  { ...ending("abandon", "abandoned"), tree: (_scene, _first, before) => before },
 ];
 
 const allowed: Record<Kind, readonly string[]> = {
@@ -98,11 +195,11 @@ const allowed: Record<Kind, readonly string[]> = {
 
 const cases = (addon === null ? (["typescript"] as const) : (["typescript", "addon"] as const)).flatMap((side) =>
   operations
-    .filter(({ name }) => side === "typescript" || name !== "open and close")
+    .filter(({ withoutAddon }) => side === "typescript" || withoutAddon !== true)
     .map((one) => [side, one] as const),
 );
 
-describe("F-6, F-21 to F-24: every change of a file fails once", () => {
+describe("F-6, F-21 to F-24, F-28 to F-30, F-36: every change of a file fails once", () => {
   for (const [side, operation] of cases) {
     const arm = sides[side];
     // The short form takes the kinds in turn.
@@ -123,7 +220,8 @@ describe("F-6, F-21 to F-24: every change of a file fails once", () => {
         await scene.rewind.thread("t").checkpoint({ context: { messages: messages(0) } });
         const first = scene.digest();
         const failed: string[] = [];
-        for (let nth = 1, reached = true; reached; nth++) {
+        const step = operation.oneOf?.[side] ?? 1;
+        for (let nth = 1, reached = true; reached; nth += long ? 1 : step) {
           scene.round = nth;
           const kind = only ?? (kinds[nth % kinds.length] as Kind);
           await operation.prepare(scene);
@@ -141,17 +239,25 @@ describe("F-6, F-21 to F-24: every change of a file fails once", () => {
           try {
             if (error !== undefined) {
               failed.push(error.code ?? String(error));
-              expect(allowed[kind], `${error.stack}`).toContain(error.code);
-              expect(scene.digest()).toEqual(before);
+              const ended = operation.ended?.(scene) === true;
+              expect([...allowed[kind], ...(ended ? ["FOLDER_NOT_REMOVED"] : [])], `${error.stack}`).toContain(
+                error.code,
+              );
+              if (!ended) {
+                expect(scene.digest()).toEqual(before);
+                operation.failed?.(scene);
+              }
             }
             if (scene.rewind !== undefined && operation.name !== "open and close")
               expect(await scene.rewind.verify()).toEqual([]);
             if (error !== undefined) await operation.run(scene);
             if (operation.name !== "undo") expect(scene.digest()).toEqual(operation.tree(scene, first, before));
             else expect(scene.digest()).not.toEqual(first);
+            await operation.succeeded?.(scene);
             expect(readdirSync(place.workspace).filter((name) => name.startsWith(".agentrewind"))).toEqual([]);
             await endSession(scene.rewind);
             scene.rewind = await useRewind(place);
+            operation.opened?.(scene);
           } catch (thrown) {
             (thrown as Error).message = `${at}: ${(thrown as Error).message}`;
             throw thrown;

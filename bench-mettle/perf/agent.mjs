@@ -1,14 +1,12 @@
 // A process of its own that records one workspace with AgentRewind, so that its memory and its event loop are nobody else's. Driven over IPC.
-import { readFileSync } from "node:fs";
 import { monitorEventLoopDelay, performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRewind } from "agentrewind";
+import { resolutionMs, watchOwnBlocks } from "./own-blocks.mjs";
 
 const [workspace, store, modelMs, inspector] = process.argv.slice(2);
 const peakMB = () => process.resourceUsage().maxRSS / 1024;
 const context = { messages: [{ role: "user", content: "Make the tests pass." }] };
-/** Of the timer that looks whether the loop runs. */
-const resolutionMs = 1;
 
 const rewind = await openRewind({ workspace, store, inspector });
 const thread = rewind.thread("bench");
@@ -60,34 +58,6 @@ const steps = {
     return { ms: performance.now() - start };
   },
 };
-
-/** Milliseconds that the main thread could have run but had no core; undefined where the kernel does not tell. */
-function waitedMs() {
-  try {
-    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The longest time between two ticks, less what the thread waited for a core in it: what a busy machine does is not ours. */
-function watchOwnBlocks() {
-  let at = performance.now();
-  let waited = waitedMs();
-  let longest = 0;
-  if (waited === undefined) return () => ({});
-  const timer = setInterval(() => {
-    const now = performance.now();
-    const soFar = waitedMs();
-    longest = Math.max(longest, now - at - (soFar - waited) - resolutionMs);
-    at = now;
-    waited = soFar;
-  }, resolutionMs);
-  return () => {
-    clearInterval(timer);
-    return { ownBlockMs: longest };
-  };
-}
 
 async function measure(step) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });

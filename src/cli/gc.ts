@@ -17,23 +17,25 @@ export async function gc(global: Global): Promise<Output> {
   prepareLayout(layout);
   const collected = await collectStore(layout, {
     askToSeal: (environment) => askHolderToSeal(layout.locks, environment),
+    mayBlock: true,
   });
   return { json: collected, text: (paint) => collectedLines(collected, paint) };
 }
 
 export function collectedLines(
-  { objects, bytes: given, packs, leftOver, postponed }: Collected,
+  { objects, bytes: given, catalog, packs, leftOver, postponed }: Collected,
   paint: Paint,
 ): string[] {
   const parts = [
     ...(objects > 0 ? [`${plural(objects, "object")} that nothing needed`] : []),
     ...(packs.deleted > 0 ? [`${plural(packs.deleted, "pack")} deleted`] : []),
     ...(packs.rewritten > 0 ? [`${packs.rewritten} rewritten`] : []),
+    ...(catalog > 0 ? [`${bytes(catalog)} of the catalog`] : []),
     ...(leftOver > 0 ? [`${plural(leftOver, "file")} of killed processes`] : []),
   ];
   const details = parts.length === 0 ? "" : ` (${parts.join(", ")})`;
   return [
-    given === 0 && parts.length === 0 ? "Nothing to give back." : `Gave back ${bytes(given)}${details}.`,
+    given === 0 && parts.length === 0 ? "Nothing to give back." : `Gave back ${bytes(given + catalog)}${details}.`,
     ...postponed.map((why) => paint("yellow", `Left for later: ${oneLine(why)}.`)),
   ];
 }

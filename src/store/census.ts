@@ -5,6 +5,8 @@ import type { Kind, Seen } from "./reach.ts";
 
 const rowsPerSlice = 500;
 const wasCondemned = 128;
+/** Of a walk through the census. */
+export const stepsPerBreath = 2000;
 
 export interface ObjectRow {
   readonly hash: Hash;
@@ -27,12 +29,27 @@ export async function* objectRows(sql: Sql, breathe: () => Promise<void> | undef
   }
 }
 
+/** Objects of one part of the census: grown by parts, it never copies what it has. */
+const partSize = 1 << 15;
+
+interface Part {
+  readonly names: Buffer;
+  readonly packs: Uint32Array;
+  readonly lengths: Uint32Array;
+  readonly flags: Uint8Array;
+}
+
+const newPart = (): Part => ({
+  names: Buffer.alloc(partSize * 32),
+  packs: new Uint32Array(partSize),
+  lengths: new Uint32Array(partSize),
+  flags: new Uint8Array(partSize),
+});
+
 export class Census implements Seen {
-  #names = Buffer.alloc(32 * 1024);
-  #packs = new Uint32Array(1024);
-  #lengths = new Uint32Array(1024);
-  #flags = new Uint8Array(1024);
+  readonly #parts: Part[] = [];
   #count = 0;
+  #condemned = 0;
   /** Where the names with each first two bytes begin. */
   readonly #starts = new Uint32Array(65_537);
   /** Objects that were written after the census. */
@@ -41,7 +58,8 @@ export class Census implements Seen {
   static async take(sql: Sql, breathe: () => Promise<void> | undefined): Promise<Census> {
     const census = new Census();
     for await (const row of objectRows(sql, breathe)) census.#push(row);
-    census.#index();
+    const starts = census.#starts;
+    for (let i = 1; i < starts.length; i++) starts[i] = (starts[i] as number) + (starts[i - 1] as number);
     return census;
   }
 
@@ -49,83 +67,84 @@ export class Census implements Seen {
     return this.#count;
   }
 
+  get condemned(): number {
+    return this.#condemned;
+  }
+
   hash(index: number): Hash {
-    return this.#names.subarray(index * 32, index * 32 + 32);
+    const at = (index % partSize) * 32;
+    return this.#part(index).names.subarray(at, at + 32);
   }
 
   pack(index: number): number {
-    return this.#packs[index] as number;
+    return this.#part(index).packs[index % partSize] as number;
   }
 
   length(index: number): number {
-    return this.#lengths[index] as number;
+    return this.#part(index).lengths[index % partSize] as number;
   }
 
   isCondemned(index: number): boolean {
-    return ((this.#flags[index] as number) & wasCondemned) !== 0;
+    return (this.#flags(index) & wasCondemned) !== 0;
   }
 
   setCondemned(index: number, condemned: boolean): void {
-    const flags = this.#flags[index] as number;
-    this.#flags[index] = condemned ? flags | wasCondemned : flags & ~wasCondemned;
-  }
-
-  countCondemned(): number {
-    let count = 0;
-    for (let i = 0; i < this.#count; i++) if (this.isCondemned(i)) count++;
-    return count;
+    if (this.isCondemned(index) === condemned) return;
+    this.#part(index).flags[index % partSize] = this.#flags(index) ^ wasCondemned;
+    this.#condemned += condemned ? 1 : -1;
   }
 
   isReached(index: number): boolean {
-    return ((this.#flags[index] as number) & ~wasCondemned) !== 0;
+    return (this.#flags(index) & ~wasCondemned) !== 0;
+  }
+
+  /** Bytes of each pack that are reached. */
+  async reachedBytes(breathe: () => Promise<void> | undefined): Promise<Map<number, number>> {
+    const bytes = new Map<number, number>();
+    for (let index = 0; index < this.#count; index++) {
+      if (index % stepsPerBreath === 0) await breathe();
+      if (!this.isReached(index)) continue;
+      const pack = this.pack(index);
+      bytes.set(pack, (bytes.get(pack) ?? 0) + this.length(index));
+    }
+    return bytes;
   }
 
   has(hash: Hash, kind: Kind): boolean {
     const index = this.#find(hash);
-    const bits = index < 0 ? (this.#later.get(hash.toString("latin1")) ?? 0) : (this.#flags[index] as number);
+    const bits = index < 0 ? (this.#later.get(hash.toString("latin1")) ?? 0) : this.#flags(index);
     return (bits & kind.bit) !== 0;
   }
 
   add(hash: Hash, kind: Kind): boolean {
-    if (this.has(hash, kind)) return false;
     const index = this.#find(hash);
-    if (index >= 0) this.#flags[index] = (this.#flags[index] as number) | kind.bit;
-    else {
-      const key = hash.toString("latin1");
-      this.#later.set(key, (this.#later.get(key) ?? 0) | kind.bit);
-    }
+    const key = index < 0 ? hash.toString("latin1") : "";
+    const bits = index < 0 ? (this.#later.get(key) ?? 0) : this.#flags(index);
+    if ((bits & kind.bit) !== 0) return false;
+    if (index >= 0) this.#part(index).flags[index % partSize] = bits | kind.bit;
+    else this.#later.set(key, bits | kind.bit);
     return true;
   }
 
+  #part(index: number): Part {
+    return this.#parts[Math.floor(index / partSize)] as Part;
+  }
+
+  #flags(index: number): number {
+    return this.#part(index).flags[index % partSize] as number;
+  }
+
   #push({ hash, pack, length, condemned }: ObjectRow): void {
-    if (this.#count === this.#packs.length) this.#grow();
-    hash.copy(this.#names, this.#count * 32);
-    this.#packs[this.#count] = pack;
-    this.#lengths[this.#count] = length;
-    this.#flags[this.#count] = condemned === 0 ? 0 : wasCondemned;
+    const at = this.#count % partSize;
+    if (at === 0) this.#parts.push(newPart());
+    const part = this.#part(this.#count);
+    hash.copy(part.names, at * 32);
+    part.packs[at] = pack;
+    part.lengths[at] = length;
     this.#count++;
-  }
-
-  #grow(): void {
-    const size = Math.ceil(this.#packs.length * 1.5);
-    const grown = <T extends Uint32Array | Uint8Array>(into: T, from: T): T => {
-      into.set(from);
-      return into;
-    };
-    this.#names = grown(Buffer.alloc(size * 32), this.#names) as Buffer<ArrayBuffer>;
-    this.#packs = grown(new Uint32Array(size), this.#packs);
-    this.#lengths = grown(new Uint32Array(size), this.#lengths);
-    this.#flags = grown(new Uint8Array(size), this.#flags);
-  }
-
-  #index(): void {
-    for (let i = 0; i < this.#count; i++) {
-      const at = this.#names.readUInt16BE(i * 32) + 1;
-      this.#starts[at] = (this.#starts[at] as number) + 1;
-    }
-    for (let i = 1; i < this.#starts.length; i++) {
-      this.#starts[i] = (this.#starts[i] as number) + (this.#starts[i - 1] as number);
-    }
+    this.setCondemned(this.#count - 1, condemned !== 0);
+    const bucket = hash.readUInt16BE(0) + 1;
+    this.#starts[bucket] = (this.#starts[bucket] as number) + 1;
   }
 
   #find(hash: Hash): number {
@@ -134,7 +153,8 @@ export class Census implements Seen {
     let high = this.#starts[first + 1] as number;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const order = this.#names.compare(hash, 0, 32, middle * 32, middle * 32 + 32);
+      const at = (middle % partSize) * 32;
+      const order = this.#part(middle).names.compare(hash, 0, 32, at, at + 32);
       if (order === 0) return middle;
       if (order < 0) low = middle + 1;
       else high = middle;

@@ -89,7 +89,11 @@ export async function serveControl(
       for (const socket of sockets) socket.destroySoon();
       await closed;
       at.release();
-      remove(join(folder, `${environment}.sock`));
+      try {
+        remove(join(folder, `${environment}.sock`));
+      } catch {
+        // Nobody listens there, and the next holder takes its place.
+      }
     },
   };
 }

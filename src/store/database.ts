@@ -20,6 +20,8 @@ export function openDatabase(path: string): Sql {
     throw asWriteFailure(error, path);
   }
   try {
+    // F-38. On a catalog that is there it would change nothing and take the write lock.
+    if (sql.pragma("page_count", { simple: true }) === 0) sql.pragma("auto_vacuum = INCREMENTAL");
     useLog(sql);
     sql.pragma("synchronous = NORMAL");
     sql.pragma(`wal_autocheckpoint = ${backstopPages}`);

@@ -1,12 +1,13 @@
 // Garbage collection: what no checkpoint needs is taken out of the store and its room given back to the disk (F-32 to F-37).
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { makeBreather } from "../breathe.ts";
+import { type Breathe, makeBreather } from "../breathe.ts";
 import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
-import { fault } from "../faults.ts";
-import { Census } from "./census.ts";
+import { type FaultPoint, fault } from "../faults.ts";
+import { Census, stepsPerBreath } from "./census.ts";
 import { openDatabase, type Sql } from "./database.ts";
-import { remove } from "./io.ts";
+import { giveBackPages, rebuildCatalog } from "./give-back.ts";
+import { remove, removeLarge } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { type Lock, takeLock, tryLock } from "./lock.ts";
 import { type ObjectReader, openObjects } from "./objects.ts";
@@ -15,6 +16,7 @@ import type { Kind } from "./reach.ts";
 import { giveReserve, keepReserve } from "./reserve.ts";
 import { countRows, dropPacks, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
 import { markReachable } from "./roots.ts";
+import { writeSlice } from "./slices.ts";
 import { syncLog } from "./store.ts";
 import { openUses, waitForUses } from "./uses.ts";
 
@@ -28,6 +30,8 @@ export interface GcOptions {
   readonly patienceMs?: number;
   /** Makes the holder of an environment write to a new pack from now on; false when it does not. */
   readonly askToSeal: (environment: string) => Promise<boolean>;
+  /** Nothing else waits for this process: it may hold its event loop to make a catalog anew (F-38). */
+  readonly mayBlock?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -36,14 +40,14 @@ export interface Collected {
   readonly objects: number;
   /** Bytes that the packs and left-over files take less than before. */
   readonly bytes: number;
+  /** Bytes that the catalog takes less than before. */
+  readonly catalog: number;
   readonly packs: { readonly deleted: number; readonly rewritten: number };
   /** Left-over files of killed processes. */
   readonly leftOver: number;
   /** What could not be done now and why, in words. */
   readonly postponed: readonly string[];
 }
-
-const rowsPerSlice = 200;
 
 /** @throws GC_RUNNING, STORE_CORRUPT when what is needed cannot be told: nothing is deleted then, DISK_FULL */
 export async function collect(options: GcOptions): Promise<Collected> {
@@ -86,11 +90,11 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
   await mark();
   fault("gc.marked");
   await setCondemned(sql, census, breathe);
-  const wanted = packsToGiveBack(sql, census, ratio);
+  const wanted = packsToGiveBack(sql, await census.reachedBytes(breathe), ratio);
   const packs = await sealPacks(sql, layout, wanted, options.askToSeal);
   const orphans = orphansAmong(sql, files);
   const result = { objects: 0, deleted: 0, rewritten: 0, orphans: 0 };
-  if (census.countCondemned() > 0 || packs.length > 0 || orphans.length > 0) {
+  if (census.condemned > 0 || packs.length > 0 || orphans.length > 0) {
     if (await waitForUses(sql, layout.locks, patienceMs, signal)) {
       // What was committed by the uses that began before may need what is condemned.
       await mark();
@@ -99,20 +103,38 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
       result.orphans = await removeOrphans(sql, layout, orphans);
       const { dead, thin } = await countRows(sql, census, packs, ratio, breathe);
       result.deleted = await dropPacks(sql, layout, dead);
-      const rewritten = await rewritePacks({ sql, layout, objects, packs: thin, patienceMs, breathe, signal });
+      const rewritten = await rewritePacks({ sql, layout, objects, census, packs: thin, patienceMs, breathe, signal });
       result.rewritten = rewritten.packs;
       postponed.push(...rewritten.postponed);
     } else {
       postponed.push("another process uses the store since before; run gc again when it is done");
     }
   }
+  const catalog = await giveBackCatalog(options, sql, breathe, postponed);
   return {
     objects: result.objects,
     bytes: Math.max(0, before - packBytes(layout)) + leftOver.bytes,
+    catalog,
     packs: { deleted: result.deleted, rewritten: result.rewritten },
     leftOver: leftOver.count + result.orphans,
     postponed,
   };
+}
+
+/** A disk that has no room for it keeps the pages for now: everything else is done. */
+async function giveBackCatalog(
+  { layout, mayBlock = false }: GcOptions,
+  sql: Sql,
+  breathe: Breathe,
+  postponed: string[],
+): Promise<number> {
+  try {
+    return (mayBlock ? rebuildCatalog(sql, layout) : 0) + (await giveBackPages(sql, breathe));
+  } catch (error) {
+    if (!isRewindError(asWriteFailure(error, layout.catalog), "DISK_FULL")) throw error;
+    postponed.push("no room on the disk to make the catalog smaller");
+    return 0;
+  }
 }
 
 function takeGcLock(folder: string): Lock {
@@ -127,57 +149,44 @@ function takeGcLock(folder: string): Lock {
 }
 
 /** Objects that cannot be reached are condemned: who writes from now on stores them anew. The others are no longer. */
-async function setCondemned(sql: Sql, census: Census, breathe: () => Promise<void> | undefined): Promise<void> {
+async function setCondemned(sql: Sql, census: Census, breathe: Breathe): Promise<void> {
   const set = sql.prepare("UPDATE object SET condemned = ? WHERE hash = ?");
-  await inSlices(
-    sql,
-    census,
-    (index) => census.isCondemned(index) === census.isReached(index),
-    (index) => {
-      const condemned = !census.isReached(index);
-      set.run(condemned ? 1 : 0, census.hash(index));
-      census.setCondemned(index, condemned);
-    },
-    async () => {
-      fault("gc.condemned");
-      await breathe();
-    },
-  );
+  const isDue = (index: number): boolean => census.isCondemned(index) === census.isReached(index);
+  await changeRows(sql, census, "gc.condemned", breathe, isDue, (index) => {
+    const condemned = !census.isReached(index);
+    set.run(condemned ? 1 : 0, census.hash(index));
+    census.setCondemned(index, condemned);
+  });
 }
 
 /** Those that a writer stored anew meanwhile are condemned no more, and stay. */
-async function deleteCondemned(sql: Sql, census: Census, breathe: () => Promise<void> | undefined): Promise<number> {
+async function deleteCondemned(sql: Sql, census: Census, breathe: Breathe): Promise<number> {
   const drop = sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
+  const isDue = (index: number): boolean => census.isCondemned(index);
   let deleted = 0;
-  await inSlices(
-    sql,
-    census,
-    (index) => census.isCondemned(index),
-    (index) => {
-      deleted += drop.run(census.hash(index)).changes;
-    },
-    async () => {
-      fault("gc.deleted");
-      await breathe();
-    },
-  );
+  await changeRows(sql, census, "gc.deleted", breathe, isDue, (index) => {
+    deleted += drop.run(census.hash(index)).changes;
+  });
   return deleted;
 }
 
-/** Runs `work` on the objects that are `due`, some in each transaction, so that others who write wait for milliseconds. */
-async function inSlices(
+async function changeRows(
   sql: Sql,
   census: Census,
-  due: (index: number) => boolean,
-  work: (index: number) => void,
-  between: () => Promise<void>,
+  behind: FaultPoint,
+  breathe: Breathe,
+  isDue: (index: number) => boolean,
+  change: (index: number) => void,
 ): Promise<void> {
-  for (let at = 0; at < census.count; ) {
-    const slice: number[] = [];
-    for (; at < census.count && slice.length < rowsPerSlice; at++) if (due(at)) slice.push(at);
-    if (slice.length === 0) return;
-    sql.transaction(() => slice.forEach(work)).immediate();
-    await between();
+  for (let at = 0; ; ) {
+    for (; at < census.count && !isDue(at); at++) if (at % stepsPerBreath === 0) await breathe();
+    if (at === census.count) return;
+    at = await writeSlice(sql, behind, (isOver) => {
+      let next = at;
+      for (; next < census.count && !isOver(); next++) if (isDue(next)) change(next);
+      return next;
+    });
+    await breathe();
   }
 }
 
@@ -191,7 +200,7 @@ async function removeOrphans(sql: Sql, layout: Layout, files: readonly string[])
   const orphans = orphansAmong(sql, files);
   if (orphans.length === 0) return 0;
   await syncLog(layout.catalog);
-  for (const name of orphans) remove(join(layout.packs, name));
+  for (const name of orphans) await removeLarge(join(layout.packs, name));
   return orphans.length;
 }
 

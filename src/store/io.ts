@@ -18,6 +18,7 @@ import {
   writeSync,
   writevSync,
 } from "node:fs";
+import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setImmediate as immediate } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -131,11 +132,17 @@ export function remove(path: string): void {
   rmSync(path, { force: true });
 }
 
-/** Makes the folder and its parents where they are not there, and their names durable. */
-export function makeFolder(path: string, mode?: number): void {
+/** The same of a file whose blocks take the file system a while to free. */
+export async function removeLarge(path: string): Promise<void> {
+  beforeChange("remove");
+  await rm(path, { force: true });
+}
+
+/** Makes the folder and its parents where they are not there, and their names durable. Returns the outermost that it made. */
+export function makeFolder(path: string, mode?: number): string | undefined {
   beforeChange("make");
   const first = mkdirSync(path, { recursive: true, mode });
-  if (first === undefined) return;
+  if (first === undefined) return undefined;
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     try {
       syncFolder(folder);
@@ -143,7 +150,7 @@ export function makeFolder(path: string, mode?: number): void {
       // A parent of another owner that may be passed through and not read, as /home can be.
       if (systemCode(error) !== "EACCES") throw error;
     }
-    if (folder === dirname(first)) return;
+    if (folder === dirname(first)) return first;
   }
 }
 

@@ -1,4 +1,6 @@
 // The rows of checkpoints that are given up: which must stay, and how the tree closes over those that go (F-37).
+import type { Breathe } from "../breathe.ts";
+import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
 
@@ -17,11 +19,7 @@ const rowsPerSlice = 100;
 const rowsPerRead = 500;
 
 /** The environment's checkpoints in the order of making; a parent stands before its children. */
-export async function pruneRows(
-  sql: Sql,
-  environment: string,
-  breathe: () => Promise<void> | undefined,
-): Promise<PruneRow[]> {
+export async function pruneRows(sql: Sql, environment: string, breathe: Breathe): Promise<PruneRow[]> {
   const next = sql.prepare(
     `SELECT c.id, c.thread, t.name AS thread_name, c.seq, c.parent, c.label, c.anchor, c.created_at
      FROM checkpoint c JOIN thread t ON t.id = c.thread WHERE t.environment = ? AND c.id > ? ORDER BY c.id LIMIT ${rowsPerRead}`,
@@ -101,12 +99,25 @@ interface Going {
   readonly tools_from: number | null;
 }
 
-/** Takes the rows out, some in each transaction; the tree is whole after each. Returns those that went. */
+/** Takes the rows out, some in each transaction; the tree is whole after each. Returns those that went. @throws DISK_FULL, WRITE_FAILED */
 export async function removeCheckpoints<T extends { readonly id: number }>(
   sql: Sql,
   environment: string,
   going: readonly T[],
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
+): Promise<T[]> {
+  try {
+    return await removeSlices(sql, environment, going, breathe);
+  } catch (error) {
+    throw asWriteFailure(error, "the store's catalog");
+  }
+}
+
+async function removeSlices<T extends { readonly id: number }>(
+  sql: Sql,
+  environment: string,
+  going: readonly T[],
+  breathe: Breathe,
 ): Promise<T[]> {
   const remove = makeRemove(sql);
   const gone: T[] = [];

@@ -2,19 +2,19 @@
 import { randomBytes } from "node:crypto";
 import { closeSync } from "node:fs";
 import { join } from "node:path";
+import type { Breathe } from "../breathe.ts";
 import { asWriteFailure, isRewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
-import { type Census, objectRows } from "./census.ts";
+import { type Census, objectRows, stepsPerBreath } from "./census.ts";
 import type { Sql } from "./database.ts";
-import { openForWriting, remove, syncFile, syncFolder, writeParts } from "./io.ts";
+import { openForWriting, remove, removeLarge, syncFile, syncFolder, writeAll } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { tryLock } from "./lock.ts";
-import type { Hash, ObjectReader } from "./objects.ts";
+import type { ObjectReader } from "./objects.ts";
 import { bootId, magic } from "./packs.ts";
+import { writeSlice } from "./slices.ts";
 import { syncLog } from "./store.ts";
 import { waitForUses } from "./uses.ts";
-
-type Breathe = () => Promise<void> | undefined;
 
 export interface Pack {
   readonly id: number;
@@ -30,7 +30,8 @@ export interface Candidate extends Pack {
 }
 
 export interface ThinPack extends Pack {
-  readonly hashes: readonly Hash[];
+  /** What lives of it, as the census counts. */
+  readonly live: readonly number[];
   readonly bytes: number;
 }
 
@@ -38,24 +39,19 @@ export interface ThinPack extends Pack {
 const gcOwner = "gc";
 /** Bytes that are copied before the first old pack is deleted: what a rewrite needs of the disk. */
 const copyLimit = 64 << 20;
-const bufferLimit = 1 << 20;
-const rowsPerSlice = 200;
+const bufferLimit = 256 << 10;
 /** Small packs are joined when there are more than this many. */
 const smallPacks = 8;
 const smallPack = 8 << 20;
 
 /** Those of which less than `ratio` is reached, and small ones when there are many. */
-export function packsToGiveBack(sql: Sql, census: Census, ratio: number): Candidate[] {
-  const live = new Map<number, number>();
-  for (let i = 0; i < census.count; i++) {
-    if (census.isReached(i)) live.set(census.pack(i), (live.get(census.pack(i)) ?? 0) + census.length(i));
-  }
+export function packsToGiveBack(sql: Sql, reachedBytes: ReadonlyMap<number, number>, ratio: number): Candidate[] {
   const packs = sql.prepare("SELECT id, name, environment, length, sealed FROM pack ORDER BY id").all() as Pack[];
   const small = packs.filter((pack) => pack.sealed === 1 && pack.length < smallPack);
   const joined = new Set(small.length > smallPacks ? small : []);
   return packs
     .map((pack) => ({ ...pack, small: joined.has(pack) }))
-    .filter((pack) => isThin(pack, live.get(pack.id) ?? 0, ratio));
+    .filter((pack) => isThin(pack, reachedBytes.get(pack.id) ?? 0, ratio));
 }
 
 const isThin = (pack: Candidate, bytes: number, ratio: number): boolean =>
@@ -101,22 +97,19 @@ export async function countRows(
     count.rows++;
     count.bytes += row.length;
   }
-  const known = new Map<number, Hash[]>();
+  const live = new Map<number, number[]>(packs.map((pack) => [pack.id, []]));
   for (let i = 0; i < census.count; i++) {
-    const pack = census.pack(i);
-    if (!found.has(pack) || !census.isReached(i)) continue;
-    const hashes = known.get(pack);
-    if (hashes === undefined) known.set(pack, [census.hash(i)]);
-    else hashes.push(census.hash(i));
+    if (i % stepsPerBreath === 0) await breathe();
+    if (census.isReached(i)) live.get(census.pack(i))?.push(i);
   }
   const rowsOf = (pack: Pack) => found.get(pack.id) as { rows: number; bytes: number };
   return {
     dead: packs.filter((pack) => rowsOf(pack).rows === 0),
     thin: packs
-      .map((pack) => ({ ...pack, hashes: known.get(pack.id) ?? [], bytes: rowsOf(pack).bytes }))
+      .map((pack) => ({ ...pack, live: live.get(pack.id) ?? [], bytes: rowsOf(pack).bytes }))
       .filter((pack) => {
         const { rows, bytes } = rowsOf(pack);
-        return rows > 0 && rows === pack.hashes.length && isThin(pack, bytes, ratio);
+        return rows > 0 && rows === pack.live.length && isThin(pack, bytes, ratio);
       }),
   };
 }
@@ -133,7 +126,7 @@ export async function dropPacks(sql: Sql, layout: Layout, packs: readonly Pack[]
   await syncLog(layout.catalog);
   fault("gc.pack-dropped");
   for (const pack of packs) {
-    remove(join(layout.packs, pack.name));
+    await removeLarge(join(layout.packs, pack.name));
     fault("gc.pack-unlinked");
   }
   return packs.length;
@@ -143,6 +136,7 @@ export interface Rewrite {
   readonly sql: Sql;
   readonly layout: Layout;
   readonly objects: ObjectReader;
+  readonly census: Census;
   readonly packs: readonly ThinPack[];
   readonly patienceMs: number;
   readonly breathe: Breathe;
@@ -200,32 +194,14 @@ function takeGroup(waiting: ThinPack[], limit: number): ThinPack[] {
 }
 
 /** Bytes on disk, then the new pack's row, then the objects' rows, some in each transaction: at every moment each row names whole bytes. */
-async function moveTogether({ sql, layout, objects, breathe }: Rewrite, group: readonly ThinPack[]): Promise<void> {
+async function moveTogether(given: Rewrite, group: readonly ThinPack[]): Promise<void> {
+  const { sql, layout, census, breathe } = given;
   const name = `${randomBytes(8).toString("hex")}.pack`;
   const path = join(layout.packs, name);
-  const moves: { hash: Hash; from: number; offset: number }[] = [];
-  let end = magic.length;
   const fd = openForWriting(path, "wx+");
+  let end: number;
   try {
-    let buffered: Buffer[] = [magic];
-    let size = magic.length;
-    const flush = (): void => {
-      writeParts(fd, buffered, size, end - size);
-      buffered = [];
-      size = 0;
-    };
-    for (const pack of group) {
-      for (const hash of pack.hashes) {
-        const bytes = objects.get(hash);
-        moves.push({ hash, from: pack.id, offset: end });
-        buffered.push(bytes);
-        size += bytes.length;
-        end += bytes.length;
-        if (size >= bufferLimit) flush();
-        await breathe();
-      }
-    }
-    flush();
+    end = await copyLive(given, group, fd);
     await syncFile(path);
     syncFolder(layout.packs);
   } catch (error) {
@@ -237,15 +213,50 @@ async function moveTogether({ sql, layout, objects, breathe }: Rewrite, group: r
   fault("gc.pack-copied");
   const id = addPack(sql, name, end, () => remove(path));
   const move = sql.prepare("UPDATE object SET pack = ?, offset = ? WHERE hash = ? AND pack = ?");
-  for (let from = 0; from < moves.length; from += rowsPerSlice) {
-    sql
-      .transaction(() => {
-        for (const one of moves.slice(from, from + rowsPerSlice)) move.run(id, one.offset, one.hash, one.from);
-      })
-      .immediate();
-    fault("gc.rows-moved");
-    await breathe();
+  let offset = magic.length;
+  for (const pack of group) {
+    for (let at = 0; at < pack.live.length; ) {
+      at = await writeSlice(sql, "gc.rows-moved", (isOver) => {
+        let next = at;
+        for (; next < pack.live.length && !isOver(); next++) {
+          const index = pack.live[next] as number;
+          move.run(id, offset, census.hash(index), pack.id);
+          offset += census.length(index);
+        }
+        return next;
+      });
+      await breathe();
+    }
   }
+}
+
+/** Writes what lives of the packs to a new one, in order. Returns its length. */
+async function copyLive(
+  { objects, census, breathe }: Rewrite,
+  group: readonly ThinPack[],
+  fd: number,
+): Promise<number> {
+  const buffer = Buffer.allocUnsafe(bufferLimit);
+  let size = magic.copy(buffer);
+  let end = 0;
+  const flush = (): void => {
+    writeAll(fd, buffer.subarray(0, size), end);
+    end += size;
+    size = 0;
+  };
+  for (const pack of group) {
+    for (const index of pack.live) {
+      const bytes = objects.get(census.hash(index));
+      if (size + bytes.length > bufferLimit) flush();
+      if (bytes.length > bufferLimit) {
+        writeAll(fd, bytes, end);
+        end += bytes.length;
+      } else size += bytes.copy(buffer, size);
+      await breathe();
+    }
+  }
+  flush();
+  return end;
 }
 
 function addPack(sql: Sql, name: string, length: number, takeBack: () => void): number | bigint {

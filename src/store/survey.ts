@@ -33,15 +33,12 @@ export async function survey(
   const breathe = makeBreather(signal);
   const census = await Census.take(sql, breathe);
   await markReachable(sql, objects, census, snapshots, breathe);
-  const live = new Map<number, number>();
-  for (let i = 0; i < census.count; i++) {
-    if (census.isReached(i)) live.set(census.pack(i), (live.get(census.pack(i)) ?? 0) + census.length(i));
-  }
+  const live = await census.reachedBytes(breathe);
   const names = new Set(sql.prepare("SELECT name FROM pack").pluck().all() as string[]);
   const files = readdirSync(layout.packs).map((name) => ({ name, bytes: sizeOf(join(layout.packs, name)) }));
   const orphans = files.filter(({ name }) => !names.has(name));
   const sum = (numbers: Iterable<number>): number => [...numbers].reduce((all, one) => all + one, 0);
-  const thin = packsToGiveBack(sql, census, 0.5).map(
+  const thin = packsToGiveBack(sql, live, 0.5).map(
     (pack) => sizeOf(join(layout.packs, pack.name)) - (live.get(pack.id) ?? 0),
   );
   return {

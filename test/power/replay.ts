@@ -81,9 +81,11 @@ async function look(options: ReplayOptions, marks: readonly Mark[], all: readonl
     require(findings.length === 0, `verify: ${JSON.stringify(findings)}`);
     const thread = rewind.thread("t");
     const listed = new Map(thread.checkpoints({ all: true }).map((one) => [one.id, one]));
-    const promised = new Set(
-      marks.flatMap((mark) => mark.checkpoints.filter((one) => one.durable).map((one) => one.id)),
-    );
+    let promised = new Set<string>();
+    for (const { checkpoints, keeps } of marks) {
+      for (const { id, durable } of checkpoints) if (durable) promised.add(id);
+      if (keeps !== undefined) promised = new Set([...promised].filter((id) => keeps.includes(id)));
+    }
     const known = new Map(all.flatMap((mark) => mark.checkpoints.map((one) => [one.id, one])));
 
     for (const id of promised) {
@@ -120,6 +122,12 @@ async function look(options: ReplayOptions, marks: readonly Mark[], all: readonl
     const next = await turn.gate();
     require(!listed.has(next.id), `${next.id} was given twice`);
     require((await turn.durable).state === "durable", `the next checkpoint is ${next.state}: ${next.reason}`);
+    if (all.some(({ keeps }) => keeps !== undefined)) {
+      const { postponed } = await rewind.gc();
+      require(postponed.length === 0, `gc, afterwards: ${postponed.join()}`);
+      const again = await rewind.gc();
+      require(again.objects + again.bytes + again.leftOver === 0, `gc left something: ${JSON.stringify(again)}`);
+    }
     const after = await rewind.verify();
     require(after.length === 0, `verify, afterwards: ${JSON.stringify(after)}`);
   } finally {

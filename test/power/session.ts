@@ -1,4 +1,4 @@
-// A session whose disk is recorded: marks in the log say what was promised, and when.
+// Sessions whose disk is recorded: marks in the log say what was promised, and when.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -7,6 +7,8 @@ import { type Checkpoint, openRewind, type Rewind } from "agentrewind";
 import { digestTree } from "../helpers/digest.ts";
 
 export interface SessionOptions {
+  /** What it does: turns, rewinds and undos; or turns between which checkpoints are given up. */
+  readonly what: "turns" | "prune";
   readonly workspace: string;
   readonly store: string;
   /** Writes to it become marks of the log. */
@@ -30,6 +32,8 @@ export interface Mark {
     readonly durable: boolean;
   }[];
   readonly lesson?: string;
+  /** From here on only these of the checkpoints before it are promised. */
+  readonly keeps?: readonly string[];
 }
 
 export const digestOf = (workspace: string): { name: string; lines: string[] } => {
@@ -46,7 +50,12 @@ const states = [
   "mv d moved; echo five > five; printf x | dd of=big bs=1 seek=1000 conv=notrunc 2>&1",
 ] as const;
 
-async function main({ workspace, store, mark, digests }: SessionOptions): Promise<void> {
+/** Dead bytes for its packs, and names that take pages of the catalog. */
+const junk =
+  "head -c 900000 /dev/urandom > junk; mkdir many; seq 200 | sed s,^,many/a-rather-long-name-, | xargs touch";
+const noJunk = "rm -r junk many";
+
+async function main({ what, workspace, store, mark, digests }: SessionOptions): Promise<void> {
   const known: Record<string, string[]> = {};
   const messages: string[] = [];
   const shell = (command: string): unknown => execFileSync("sh", ["-c", command], { cwd: workspace, stdio: "pipe" });
@@ -101,20 +110,39 @@ async function main({ workspace, store, mark, digests }: SessionOptions): Promis
     moved("undo", await rewind.thread("t").undo(), left, before);
   };
 
-  await checkpoint(states[0], true);
-  await checkpoint(states[1], true);
-  await checkpoint(states[2], false);
-  await goTo("c0", "the first lesson");
-  shell(states[3]);
-  await undo();
-  await checkpoint(states[3], true);
-  shell("echo unsaved > unsaved; head -c 70000 big > half");
-  await goTo("c1", "the second lesson");
-  await rewind.close();
-  rewind = await open();
-  await checkpoint("echo again > again", true);
-  await goTo("c0", "the third lesson");
-  await checkpoint(states[4], false);
+  const turns = async (): Promise<void> => {
+    await checkpoint(states[0], true);
+    await checkpoint(states[1], true);
+    await checkpoint(states[2], false);
+    await goTo("c0", "the first lesson");
+    shell(states[3]);
+    await undo();
+    await checkpoint(states[3], true);
+    shell("echo unsaved > unsaved; head -c 70000 big > half");
+    await goTo("c1", "the second lesson");
+    await rewind.close();
+    rewind = await open();
+    await checkpoint("echo again > again", true);
+    await goTo("c0", "the third lesson");
+    await checkpoint(states[4], false);
+  };
+  const prunes = async (): Promise<void> => {
+    await checkpoint(states[0], true);
+    rewind.thread("t").label("kept", "c0");
+    for (const state of states.slice(1, 3)) {
+      await checkpoint(junk, true);
+      const { id } = await checkpoint(`${noJunk}; ${state}`, true);
+      const keeps = ["c0", id];
+      note({ op: "pruning", head: id, durable: true, checkpoints: [], keeps });
+      const { kept, gc } = await rewind.prune({ keepLast: 1 });
+      if (kept !== keeps.length || gc?.packs.rewritten === 0 || gc?.catalog === 0)
+        throw new Error(`the session does not what it should: ${JSON.stringify({ kept, gc })}`);
+      note({ op: "pruned", head: id, durable: true, checkpoints: [], keeps });
+    }
+    await checkpoint(states[3], false);
+  };
+
+  await (what === "turns" ? turns() : prunes());
   await rewind.close();
   writeFileSync(digests, JSON.stringify(known));
   note({ op: "end", head: "", durable: false, checkpoints: [] });

@@ -1,11 +1,12 @@
 // gc at the level of the store: what is reached, what a use pins, which packs may be touched.
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { type Entry, encodeEntry, entryType } from "../../src/environment/directory/entry.ts";
 import { snapshotKind } from "../../src/environment/directory/reach.ts";
 import { putContext } from "../../src/store/contexts.ts";
+import { openDatabase } from "../../src/store/database.ts";
 import { collect, type GcOptions } from "../../src/store/gc.ts";
 import { softLimitOf } from "../../src/store/limit.ts";
 import { takeLock } from "../../src/store/lock.ts";
@@ -107,6 +108,7 @@ test("F-34: what a checkpoint needs stays, the rest goes, and a second gc finds 
   expect(await scene.gc()).toEqual({
     objects: 0,
     bytes: 0,
+    catalog: 0,
     packs: { deleted: 0, rewritten: 0 },
     leftOver: 0,
     postponed: [],
@@ -236,6 +238,63 @@ test("F-36: many small packs are joined", async () => {
   kept.forEach((hash, i) => {
     expect(scene.objects.get(hash).toString()).toBe(`kept ${i}`);
   });
+});
+
+const pragma = ({ store }: Scene, name: string): number => store.sql.pragma(name, { simple: true }) as number;
+const catalogSize = ({ store }: Scene): number => statSync(store.layout.catalog).size;
+
+/** One of a hundred stays. */
+async function manyObjects(scene: Scene, count: number): Promise<Hash[]> {
+  const hashes = await stored(scene.objects, ...Array.from({ length: count }, (_, i) => `${i}`));
+  const kept = hashes.filter((_, i) => i % 100 === 0);
+  for (const hash of kept) await scene.checkpoint(null, hash);
+  return kept;
+}
+
+test("F-38: the catalog's free pages go back to the disk, while another connection reads and writes", async () => {
+  const scene = makeScene();
+  const kept = await manyObjects(scene, 4000);
+  scene.store.sql.pragma("wal_checkpoint(PASSIVE)");
+  const before = catalogSize(scene);
+  const reader = openDatabase(scene.store.layout.catalog);
+  const rowsThen = reader.prepare("SELECT hash FROM object ORDER BY hash").pluck().iterate();
+  rowsThen.next();
+  const collected = await scene.gc();
+  expect(pragma(scene, "freelist_count")).toBe(0);
+  expect([...rowsThen], "a reader goes on in its moment").toHaveLength(
+    (scene.store.sql.prepare("SELECT count(*) FROM object").pluck().get() as number) + collected.objects - 1,
+  );
+  reader.close();
+  scene.store.sql.pragma("wal_checkpoint(PASSIVE)");
+  expect(collected.catalog).toBeGreaterThan(100_000);
+  expect(catalogSize(scene)).toBeLessThan(before - 100_000);
+  for (const hash of kept) expect(scene.objects.check(hash)).toBeUndefined();
+  expect(scene.store.sql.pragma("integrity_check", { simple: true })).toBe("ok");
+});
+
+test("F-38: a catalog of an older version is made anew by a process that may, when no session is open", async () => {
+  const scene = makeScene();
+  scene.store.sql.pragma("auto_vacuum = NONE");
+  scene.store.sql.exec("VACUUM");
+  expect(pragma(scene, "auto_vacuum")).toBe(0);
+  scene.store.sql.exec(
+    "CREATE TABLE filler AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 6000) SELECT randomblob(1000) FROM n",
+  );
+  scene.store.sql.exec("DROP TABLE filler");
+  const [kept] = (await stored(scene.objects, "kept")) as [Hash];
+  await scene.checkpoint(null, kept);
+  const free = pragma(scene, "freelist_count");
+  expect(free).toBeGreaterThan(1024);
+  expect((await scene.gc()).catalog, "it may not").toBe(0);
+  const lock = takeLock(scene.store.layout.locks, "e1");
+  expect((await scene.gc({ mayBlock: true })).catalog, "a session is open").toBe(0);
+  lock.release();
+  expect(pragma(scene, "freelist_count")).toBe(free);
+  expect((await scene.gc({ mayBlock: true })).catalog).toBeGreaterThan(free * 4000);
+  expect(pragma(scene, "freelist_count")).toBe(0);
+  expect(pragma(scene, "auto_vacuum")).toBe(2);
+  expect(catalogSize(scene)).toBeLessThan(1 << 20);
+  expect(scene.objects.get(kept).toString()).toBe("kept");
 });
 
 test("the soft limit is bytes or a size in words", () => {

@@ -1,0 +1,21 @@
+// Long changes of the catalog in short transactions, with pauses in which others who write get their turn.
+import { performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type FaultPoint, fault } from "../faults.ts";
+import type { Sql } from "./database.ts";
+
+const sliceMs = 2;
+
+/** One transaction, in which `work` goes on until `isOver`; the write lock is then free for as long as it was held. */
+export async function writeSlice<T>(sql: Sql, behind: FaultPoint, work: (isOver: () => boolean) => T): Promise<T> {
+  let start = 0;
+  const result = sql
+    .transaction(() => {
+      start = performance.now();
+      return work(() => performance.now() - start > sliceMs);
+    })
+    .immediate();
+  fault(behind);
+  await sleep(Math.max(1, performance.now() - start));
+  return result;
+}
