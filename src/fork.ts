@@ -1,5 +1,5 @@
 // Branches: independent copies of a workspace that go on from a checkpoint, adopted or abandoned in the end (F-27 to F-30).
-import { mkdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { requireEmpty } from "./environment/directory/fork.ts";
 import { removeFolder } from "./environment/directory/remove.ts";
@@ -59,9 +59,16 @@ export function makeForks(host: ForkHost) {
       return count === 1 ? into : join(into, `${index + 1}`);
     };
     const source = deps.catalog.thread(thread.name) as ThreadRow;
-    const rows = branches.add({ source, checkpoint, kind: environment.kind, count, folder });
-    const parents = makeParents(rows);
+    const rows = branches.add({
+      source,
+      checkpoint,
+      kind: environment.kind,
+      count,
+      folder,
+      parents: missingParents,
+    });
     try {
+      for (const row of rows) mkdirSync(dirname(row.folder as string), { recursive: true, mode: 0o700 });
       await deps.syncLog();
       fault("fork.journaled");
       const made = await environment.fork(manifestOf(checkpoint), count, {
@@ -77,7 +84,6 @@ export function makeForks(host: ForkHost) {
       return open.map((row, index) => ({ row, notRestored: made[index]?.notRestored ?? [] }));
     } catch (error) {
       for (const row of rows) await undo(branches.again(row));
-      removeParents(parents);
       throw error;
     }
   }
@@ -96,6 +102,7 @@ export function makeForks(host: ForkHost) {
     await removeFolder(unfinished(row));
     if (row.folder !== null && row.identity !== null && identityText(row.folder) === row.identity)
       await removeFolder(row.folder);
+    removeParents(row);
     branches.drop(row);
   }
 
@@ -229,22 +236,19 @@ function place(row: BranchRow): void {
   fault("fork.placed-one");
 }
 
-/** The folders above that were not there, the outermost first. */
-function makeParents(rows: readonly BranchRow[]): string[] {
-  const made: string[] = [];
-  for (const parent of new Set(rows.map((row) => dirname(row.folder as string)))) {
-    const first = mkdirSync(parent, { recursive: true, mode: 0o700 });
-    if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) made.unshift(at);
-  }
-  return made;
+/** Folders above that are not there, the innermost first. */
+function missingParents(folder: string): string[] {
+  const missing: string[] = [];
+  for (let at = dirname(folder); !existsSync(at); at = dirname(at)) missing.push(at);
+  return missing;
 }
 
-function removeParents(made: readonly string[]): void {
-  for (const folder of [...made].reverse()) {
+function removeParents({ parents }: BranchRow): void {
+  for (const folder of JSON.parse(parents ?? "[]") as string[]) {
     try {
       rmdirSync(folder);
     } catch {
-      // Somebody has put something there.
+      // It was not made, or somebody has put something there.
     }
   }
 }
