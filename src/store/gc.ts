@@ -10,13 +10,14 @@ import { giveBackPages, rebuildCatalog } from "./give-back.ts";
 import { remove, removeLarge } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { type Lock, takeLock, tryLock } from "./lock.ts";
+import { openLogKeeper } from "./log-keeper.ts";
 import { type ObjectReader, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
 import type { Kind } from "./reach.ts";
 import { giveReserve, keepReserve } from "./reserve.ts";
 import { countRows, dropPacks, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
 import { markReachable } from "./roots.ts";
-import { writeSlice } from "./slices.ts";
+import { type Catalog, writeSlice } from "./slices.ts";
 import { syncLog } from "./store.ts";
 import { openUses, waitForUses } from "./uses.ts";
 
@@ -60,12 +61,14 @@ export async function collect(options: GcOptions): Promise<Collected> {
     sql.pragma("foreign_keys = OFF");
     dropLostObjects(sql, layout.packs);
     const uses = openUses(sql, layout.locks);
+    const keeper = openLogKeeper(sql, layout.catalog);
     const objects = openObjects(sql, layout.packs, null, uses);
     try {
-      return await run(options, sql, objects);
+      return await run(options, { sql, keeper }, objects);
     } catch (error) {
       throw asWriteFailure(error, "the store");
     } finally {
+      await keeper.settled();
       objects.close();
       uses.close();
       sql.close();
@@ -76,7 +79,8 @@ export async function collect(options: GcOptions): Promise<Collected> {
   }
 }
 
-async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise<Collected> {
+async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader): Promise<Collected> {
+  const { sql } = catalog;
   const { layout, signal, patienceMs = 60_000, liveRatio: ratio = 0.5 } = options;
   const breathe = makeBreather(signal);
   const before = packBytes(layout);
@@ -89,7 +93,7 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
   const mark = (): Promise<void> => markReachable(sql, objects, census, options.snapshots, breathe);
   await mark();
   fault("gc.marked");
-  await setCondemned(sql, census, breathe);
+  await setCondemned(catalog, census, breathe);
   const wanted = packsToGiveBack(sql, await census.reachedBytes(breathe), ratio);
   const packs = await sealPacks(sql, layout, wanted, options.askToSeal);
   const orphans = orphansAmong(sql, files);
@@ -98,23 +102,32 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
     if (await waitForUses(sql, layout.locks, patienceMs, signal)) {
       // What was committed by the uses that began before may need what is condemned.
       await mark();
-      await setCondemned(sql, census, breathe);
-      result.objects = await deleteCondemned(sql, census, breathe);
+      await setCondemned(catalog, census, breathe);
+      result.objects = await deleteCondemned(catalog, census, breathe);
       result.orphans = await removeOrphans(sql, layout, orphans);
       const { dead, thin } = await countRows(sql, census, packs, ratio, breathe);
       result.deleted = await dropPacks(sql, layout, dead);
-      const rewritten = await rewritePacks({ sql, layout, objects, census, packs: thin, patienceMs, breathe, signal });
+      const rewritten = await rewritePacks({
+        catalog,
+        layout,
+        objects,
+        census,
+        packs: thin,
+        patienceMs,
+        breathe,
+        signal,
+      });
       result.rewritten = rewritten.packs;
       postponed.push(...rewritten.postponed);
     } else {
       postponed.push("another process uses the store since before; run gc again when it is done");
     }
   }
-  const catalog = await giveBackCatalog(options, sql, breathe, postponed);
+  const given = await giveBackCatalog(options, catalog, breathe, postponed);
   return {
     objects: result.objects,
     bytes: Math.max(0, before - packBytes(layout)) + leftOver.bytes,
-    catalog,
+    catalog: given,
     packs: { deleted: result.deleted, rewritten: result.rewritten },
     leftOver: leftOver.count + result.orphans,
     postponed,
@@ -124,12 +137,12 @@ async function run(options: GcOptions, sql: Sql, objects: ObjectReader): Promise
 /** A disk that has no room for it keeps the pages for now: everything else is done. */
 async function giveBackCatalog(
   { layout, mayBlock = false }: GcOptions,
-  sql: Sql,
+  catalog: Catalog,
   breathe: Breathe,
   postponed: string[],
 ): Promise<number> {
   try {
-    return (mayBlock ? rebuildCatalog(sql, layout) : 0) + (await giveBackPages(sql, breathe));
+    return (mayBlock ? rebuildCatalog(catalog.sql, layout) : 0) + (await giveBackPages(catalog, breathe));
   } catch (error) {
     if (!isRewindError(asWriteFailure(error, layout.catalog), "DISK_FULL")) throw error;
     postponed.push("no room on the disk to make the catalog smaller");
@@ -149,10 +162,10 @@ function takeGcLock(folder: string): Lock {
 }
 
 /** Objects that cannot be reached are condemned: who writes from now on stores them anew. The others are no longer. */
-async function setCondemned(sql: Sql, census: Census, breathe: Breathe): Promise<void> {
-  const set = sql.prepare("UPDATE object SET condemned = ? WHERE hash = ?");
+async function setCondemned(catalog: Catalog, census: Census, breathe: Breathe): Promise<void> {
+  const set = catalog.sql.prepare("UPDATE object SET condemned = ? WHERE hash = ?");
   const isDue = (index: number): boolean => census.isCondemned(index) === census.isReached(index);
-  await changeRows(sql, census, "gc.condemned", breathe, isDue, (index) => {
+  await changeRows(catalog, census, "gc.condemned", breathe, isDue, (index) => {
     const condemned = !census.isReached(index);
     set.run(condemned ? 1 : 0, census.hash(index));
     census.setCondemned(index, condemned);
@@ -160,18 +173,18 @@ async function setCondemned(sql: Sql, census: Census, breathe: Breathe): Promise
 }
 
 /** Those that a writer stored anew meanwhile are condemned no more, and stay. */
-async function deleteCondemned(sql: Sql, census: Census, breathe: Breathe): Promise<number> {
-  const drop = sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
+async function deleteCondemned(catalog: Catalog, census: Census, breathe: Breathe): Promise<number> {
+  const drop = catalog.sql.prepare("DELETE FROM object WHERE hash = ? AND condemned = 1");
   const isDue = (index: number): boolean => census.isCondemned(index);
   let deleted = 0;
-  await changeRows(sql, census, "gc.deleted", breathe, isDue, (index) => {
+  await changeRows(catalog, census, "gc.deleted", breathe, isDue, (index) => {
     deleted += drop.run(census.hash(index)).changes;
   });
   return deleted;
 }
 
 async function changeRows(
-  sql: Sql,
+  catalog: Catalog,
   census: Census,
   behind: FaultPoint,
   breathe: Breathe,
@@ -181,7 +194,7 @@ async function changeRows(
   for (let at = 0; ; ) {
     for (; at < census.count && !isDue(at); at++) if (at % stepsPerBreath === 0) await breathe();
     if (at === census.count) return;
-    at = await writeSlice(sql, behind, (isOver) => {
+    at = await writeSlice(catalog, behind, (isOver) => {
       let next = at;
       for (; next < census.count && !isOver(); next++) if (isDue(next)) change(next);
       return next;

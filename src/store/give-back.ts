@@ -3,7 +3,7 @@ import type { Breathe } from "../breathe.ts";
 import type { Sql } from "./database.ts";
 import type { Layout } from "./layout.ts";
 import { tryLock } from "./lock.ts";
-import { writeSlice } from "./slices.ts";
+import { type Catalog, writeSlice } from "./slices.ts";
 
 const pagesPerStep = 4;
 /** A catalog without a page map is made anew when it has so many free bytes, and they are this part of it. */
@@ -14,12 +14,13 @@ const copyLimit = 256 << 20;
 
 const number = (sql: Sql, pragma: string): number => sql.pragma(pragma, { simple: true }) as number;
 
-/** Returns the bytes that the catalog takes less. The file itself shrinks with the next SQLite checkpoint. */
-export async function giveBackPages(sql: Sql, breathe: Breathe): Promise<number> {
+/** Returns the bytes that the catalog takes less. The file itself shrinks when its log is moved. */
+export async function giveBackPages(catalog: Catalog, breathe: Breathe): Promise<number> {
+  const { sql, keeper } = catalog;
   if (number(sql, "auto_vacuum") === 0) return 0;
   const before = number(sql, "page_count");
   for (let left = number(sql, "freelist_count"); left > 0; ) {
-    const now = await writeSlice(sql, "gc.pages-cut", (isOver) => {
+    const now = await writeSlice(catalog, "gc.pages-cut", (isOver) => {
       while (!isOver() && number(sql, "freelist_count") > 0) sql.pragma(`incremental_vacuum(${pagesPerStep})`);
       return number(sql, "freelist_count");
     });
@@ -27,7 +28,7 @@ export async function giveBackPages(sql: Sql, breathe: Breathe): Promise<number>
     if (now >= left) break;
     left = now;
   }
-  sql.pragma("wal_checkpoint(PASSIVE)");
+  if (number(sql, "page_count") < before) await keeper.move();
   return Math.max(0, before - number(sql, "page_count")) * number(sql, "page_size");
 }
 

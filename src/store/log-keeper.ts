@@ -18,6 +18,8 @@ const program = `
 export interface LogKeeper {
   /** Looks whether there is enough to do, and has it done. */
   poke(): void;
+  /** Has everything moved that is committed and that no reader holds; resolves when that was tried. */
+  move(): Promise<void>;
   /** Resolves when nothing is under way. */
   settled(): Promise<void>;
 }
@@ -26,31 +28,51 @@ export function openLogKeeper(sql: Sql, catalog: string): LogKeeper {
   const library = createRequire(import.meta.url).resolve("better-sqlite3");
   const waiting = sql.prepare("PRAGMA wal_checkpoint(NOOP)");
   let running: Promise<void> | undefined;
+  let worker: Worker | undefined;
 
   function start(): Promise<void> {
-    const worker = new Worker(program, {
+    const started = new Worker(program, {
       eval: true,
       workerData: { library, catalog },
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
-    worker.unref();
+    started.unref();
+    worker = started;
     return new Promise((resolve) => {
       // What fails here is done by the backstop, or by the next one.
-      worker.once("error", () => {});
-      worker.once("exit", () => resolve());
+      started.once("error", () => {});
+      started.once("exit", () => resolve());
     });
   }
 
+  function begin(): Promise<void> {
+    const begun = start().then(() => {
+      running = undefined;
+      worker = undefined;
+    });
+    running = begun;
+    return begun;
+  }
+
+  /** Who waits for it keeps the process alive. */
+  function settled(): Promise<void> {
+    worker?.ref();
+    return running ?? Promise.resolve();
+  }
+
   return {
+    async move() {
+      await settled();
+      void begin();
+      await settled();
+    },
     poke() {
       if (running !== undefined || !sql.open) return;
       const { log, checkpointed } = waiting.get() as { log: number; checkpointed: number };
       if (log - checkpointed < pagesFrom) return;
-      running = start().then(() => {
-        running = undefined;
-      });
+      void begin();
     },
-    settled: () => running ?? Promise.resolve(),
+    settled,
   };
 }

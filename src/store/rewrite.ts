@@ -12,7 +12,7 @@ import type { Layout } from "./layout.ts";
 import { tryLock } from "./lock.ts";
 import type { ObjectReader } from "./objects.ts";
 import { bootId, magic } from "./packs.ts";
-import { writeSlice } from "./slices.ts";
+import { type Catalog, writeSlice } from "./slices.ts";
 import { syncLog } from "./store.ts";
 import { waitForUses } from "./uses.ts";
 
@@ -133,7 +133,7 @@ export async function dropPacks(sql: Sql, layout: Layout, packs: readonly Pack[]
 }
 
 export interface Rewrite {
-  readonly sql: Sql;
+  readonly catalog: Catalog;
   readonly layout: Layout;
   readonly objects: ObjectReader;
   readonly census: Census;
@@ -145,7 +145,8 @@ export interface Rewrite {
 
 /** Copies what lives together, the smallest first, and deletes the old packs. Without room for a copy the rest is left for later. */
 export async function rewritePacks(given: Rewrite): Promise<{ packs: number; postponed: string[] }> {
-  const { sql, layout, patienceMs, signal } = given;
+  const { layout, patienceMs, signal } = given;
+  const { sql } = given.catalog;
   const waiting = [...given.packs].sort((a, b) => a.bytes - b.bytes);
   const postponed: string[] = [];
   let packs = 0;
@@ -195,7 +196,8 @@ function takeGroup(waiting: ThinPack[], limit: number): ThinPack[] {
 
 /** Bytes on disk, then the new pack's row, then the objects' rows, some in each transaction: at every moment each row names whole bytes. */
 async function moveTogether(given: Rewrite, group: readonly ThinPack[]): Promise<void> {
-  const { sql, layout, census, breathe } = given;
+  const { catalog, layout, census, breathe } = given;
+  const { sql } = catalog;
   const name = `${randomBytes(8).toString("hex")}.pack`;
   const path = join(layout.packs, name);
   const fd = openForWriting(path, "wx+");
@@ -216,7 +218,7 @@ async function moveTogether(given: Rewrite, group: readonly ThinPack[]): Promise
   let offset = magic.length;
   for (const pack of group) {
     for (let at = 0; at < pack.live.length; ) {
-      at = await writeSlice(sql, "gc.rows-moved", (isOver) => {
+      at = await writeSlice(catalog, "gc.rows-moved", (isOver) => {
         let next = at;
         for (; next < pack.live.length && !isOver(); next++) {
           const index = pack.live[next] as number;

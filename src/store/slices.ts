@@ -3,11 +3,21 @@ import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FaultPoint, fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
+import type { LogKeeper } from "./log-keeper.ts";
 
 const sliceMs = 2;
 
+export interface Catalog {
+  readonly sql: Sql;
+  readonly keeper: LogKeeper;
+}
+
 /** One transaction, in which `work` goes on until `isOver`; the write lock is then free for as long as it was held. */
-export async function writeSlice<T>(sql: Sql, behind: FaultPoint, work: (isOver: () => boolean) => T): Promise<T> {
+export async function writeSlice<T>(
+  { sql, keeper }: Catalog,
+  behind: FaultPoint,
+  work: (isOver: () => boolean) => T,
+): Promise<T> {
   let start = 0;
   const result = sql
     .transaction(() => {
@@ -16,6 +26,7 @@ export async function writeSlice<T>(sql: Sql, behind: FaultPoint, work: (isOver:
     })
     .immediate();
   fault(behind);
+  keeper.poke();
   await sleep(Math.max(1, performance.now() - start));
   return result;
 }
