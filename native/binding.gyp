@@ -16,6 +16,7 @@
             "core/database-group.cpp",
             "core/file-system.cpp",
             "core/freezer.cpp",
+            "core/hole-map.cpp",
             "core/mappings.cpp",
             "core/scan.cpp",
             "core/scan-content.cpp",

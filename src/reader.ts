@@ -190,6 +190,7 @@ const fidelityWords = {
   xattrs: "extended attributes",
   devices: "device nodes",
   owners: "owners",
+  holes: "where holes lie in files",
 } as const;
 
 function lacksOfSnapshot(objects: Objects, { files }: Manifest): readonly string[] | null {

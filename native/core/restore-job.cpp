@@ -46,6 +46,8 @@ bool readJob(ByteReader& reader, std::vector<Job>& jobs) {
     block.pack = static_cast<int32_t>(reader.u32());
     block.length = reader.u32();
     block.offset = reader.u64();
+    block.position = reader.u64();
+    block.pages = reader.u64();
     block.name = reader.take(sizeof(Sha256));
     job.blocks.push_back(block);
   }

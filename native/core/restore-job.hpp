@@ -36,14 +36,16 @@ struct Known {
   bool shared;
 };
 
-/** A stretch of content: where it lies in a pack, and its name. */
+/** A stretch of content: where its data lies in a pack, and its name. */
 struct Block {
   int32_t pack;
   uint32_t length;
   uint64_t offset;
+  /** In the file. */
+  uint64_t position;
+  /** Which pages the data is, one bit for each; all of them: it is the whole stretch. */
+  uint64_t pages;
   std::string_view name;
-
-  bool isHole() const { return pack < 0; }
 };
 
 struct Job {
@@ -53,6 +55,7 @@ struct Job {
   std::string_view temporary;
   std::optional<Known> known;
   std::optional<StoredEntry> entry;
+  /** Without those that are holes. */
   std::vector<Block> blocks;
 };
 

@@ -122,7 +122,7 @@ void hit(const Job& job) {
 Outcome stageLarge(const Job& job, bool owners, std::vector<std::unique_ptr<Worker>>& workers) {
   Result<Location> location = workers[0]->folder.locate(job.path);
   if (!location) return failure(FailureKind::unstaged, location.error());
-  Result<UniqueFd> file = openStaged(location.value());
+  Result<UniqueFd> file = openStaged(location.value(), job);
   if (!file) return failure(FailureKind::unstaged, file.error());
   const int fd = file.value().get();
   const size_t parts = (job.blocks.size() + blocksAtOnce - 1) / blocksAtOnce;

@@ -9,14 +9,13 @@
 #include <cstring>
 #include <string>
 
+#include "hole-map.hpp"
 #include "restore-metadata.hpp"
 #include "sha256.hpp"
 #include "write-faults.hpp"
 
 namespace agentrewind {
 namespace {
-
-constexpr size_t pageSize = 4096;
 
 Outcome damaged(int code, const char* syscall) { return failure(FailureKind::damaged, Errno{code, syscall}); }
 
@@ -51,6 +50,25 @@ bool isZero(const uint8_t* bytes, size_t length) {
   return length == 0 || (bytes[0] == 0 && std::memcmp(bytes, bytes + 1, length - 1) == 0);
 }
 
+/** The data of the pages lies end to end in `bytes`; `size` is the file's. */
+Outcome writePages(int fd, const Block& block, const uint8_t* bytes, uint64_t size) {
+  const size_t whole = static_cast<size_t>(std::min<uint64_t>(BlockBuffer::size, size - std::min(size, block.position)));
+  const auto isData = [&](size_t at) { return (block.pages >> (at / pageSize) & 1) != 0; };
+  size_t done = 0;
+  for (size_t at = 0; at < whole; at += pageSize) {
+    const size_t from = at;
+    while (at < whole && isData(at)) at += pageSize;
+    const size_t length = std::min(at, whole) - from;
+    if (length > block.length - done) return damaged(0, "");
+    if (length > 0) {
+      Outcome written = writeAll(fd, bytes + done, length, block.position + from);
+      if (written) return written;
+    }
+    done += length;
+  }
+  return done == block.length ? std::nullopt : damaged(0, "");
+}
+
 /** Leaves out the pages that are zero. */
 Outcome writeSparse(int fd, const uint8_t* bytes, size_t length, uint64_t position) {
   const auto pageAt = [&](size_t at) { return std::min(pageSize, length - at); };
@@ -68,7 +86,7 @@ Outcome writeSparse(int fd, const uint8_t* bytes, size_t length, uint64_t positi
 }
 
 Outcome stageFile(const Location& location, const Job& job, bool owners, BlockBuffer& buffer) {
-  Result<UniqueFd> file = openStaged(location);
+  Result<UniqueFd> file = openStaged(location, job);
   if (!file) return failure(FailureKind::unstaged, file.error());
   const int fd = file.value().get();
   Outcome written = writeBlocks(fd, job, 0, job.blocks.size(), buffer);
@@ -88,31 +106,33 @@ uint8_t* BlockBuffer::data() {
   return bytes_.get();
 }
 
-Result<UniqueFd> openStaged(const Location& location) {
+Result<UniqueFd> openStaged(const Location& location, const Job& job) {
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   UniqueFd fd(changing([&] { return openat(location.parent(), location.name(), flags, 0600); }));
   if (fd.get() < 0) return lastError("openat");
+  // Before any content: some file systems fill gaps when a file grows by writing behind its end.
+  if ((job.entry->inBlocks || job.entry->sparse) &&
+      changing([&] { return ftruncate(fd.get(), static_cast<off_t>(job.entry->size)); }) < 0) {
+    return lastError("ftruncate");
+  }
   return fd;
 }
 
 Outcome writeBlocks(int fd, const Job& job, size_t first, size_t end, BlockBuffer& buffer) {
   for (size_t index = first; index < end; index++) {
     const Block& block = job.blocks[index];
-    if (block.isHole()) continue;
     Outcome read = readBlock(block, buffer.data());
     if (read) return read;
-    const uint64_t position = static_cast<uint64_t>(index) * BlockBuffer::size;
-    Outcome written = job.entry->sparse ? writeSparse(fd, buffer.data(), block.length, position)
-                                        : writeAll(fd, buffer.data(), block.length, position);
+    const bool whole = block.pages == ~uint64_t{0};
+    Outcome written = !whole              ? writePages(fd, block, buffer.data(), job.entry->size)
+                      : job.entry->sparse ? writeSparse(fd, buffer.data(), block.length, block.position)
+                                          : writeAll(fd, buffer.data(), block.length, block.position);
     if (written) return written;
   }
   return std::nullopt;
 }
 
 Outcome finishStaged(int fd, const Location& location, const Job& job, bool owners) {
-  if (job.entry->sparse && changing([&] { return ftruncate(fd, static_cast<off_t>(job.entry->size)); }) < 0) {
-    return failure(FailureKind::unstaged, lastError("ftruncate"));
-  }
   Status set = restoreMetadata(fd, *job.entry, owners);
   return set ? std::nullopt : discard(location, set);
 }

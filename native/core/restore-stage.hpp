@@ -26,7 +26,7 @@ class BlockBuffer {
 Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockBuffer& buffer);
 
 /** The same for a large file, in parts: opens it, writes blocks [first, end) from any thread, finishes it. */
-Result<UniqueFd> openStaged(const Location& location);
+Result<UniqueFd> openStaged(const Location& location, const Job& job);
 Outcome writeBlocks(int fd, const Job& job, size_t first, size_t end, BlockBuffer& buffer);
 Outcome finishStaged(int fd, const Location& location, const Job& job, bool owners);
 

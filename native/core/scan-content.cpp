@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "entry.hpp"
+#include "hole-map.hpp"
 #include "scan-work.hpp"
 #include "unique-fd.hpp"
 
@@ -18,8 +19,8 @@ constexpr size_t blockSize = 256 << 10;
 static_assert(blockSize <= Sink::largest, "a block is one object");
 /** Some file systems say 0 and have content. */
 constexpr size_t emptyProbe = 4096;
-/** Less than this is the file system's rounding or inlining, not a hole. */
-constexpr uint64_t sparseFrom = 65536;
+/** From this size on one question more is nothing beside the reading. */
+constexpr uint64_t askFrom = 64 << 10;
 
 bool isDatabase(const char* bytes, size_t size) {
   constexpr std::string_view header("SQLite format 3\0", 16);
@@ -27,16 +28,7 @@ bool isDatabase(const char* bytes, size_t size) {
 }
 
 bool isZero(const char* bytes, size_t size) {
-  return size > 0 && bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
-}
-
-constexpr std::string_view holeItem("\0", 1);
-
-/** Nothing but a hole from `offset` over a whole block: it need not be read. */
-bool isHole(int fd, uint64_t offset) {
-  const off_t data = lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
-  // ENXIO: only a hole follows.
-  return data < 0 ? errno == ENXIO : static_cast<uint64_t>(data) >= offset + blockSize;
+  return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
 UniqueFd openForReading(int directory, const char* name) {
@@ -71,75 +63,140 @@ struct StoreFailure {
   }
 };
 
+/** How the holes of a file become known. Most files have none, and a file without pages of zeros has none in any case. */
+enum class Holes { none, mapped, whereZero };
+
+/** A block in memory: its pages that are data, end to end. */
+struct BlockRead {
+  /** Of the file. */
+  size_t length = 0;
+  /** Of the data. */
+  size_t stored = 0;
+  uint64_t pages = 0;
+
+  bool isWhole() const { return pages == allPages(length); }
+};
+
+size_t lengthOfPage(size_t at, size_t length) { return std::min(pageSize, length - at); }
+
+class BlockReader {
+ public:
+  BlockReader(int fd, const Stat& stat) : fd_(fd), map_(fd) {
+    // What has as many blocks as its size takes may still have holes: attributes and reserved room count as blocks too.
+    if (stat.size < askFrom && stat.blocks * 512 >= stat.size) {
+      holes_ = Holes::whereZero;
+    } else if (!map_.isDense(stat.size)) {
+      holes_ = Holes::mapped;
+      // Read ahead, reserved pages that nobody has written would become data.
+      posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+    }
+  }
+
+  Result<BlockRead> read(uint64_t offset, size_t wanted, char* bytes) {
+    BlockRead block;
+    if (holes_ == Holes::mapped) {
+      block.length = wanted;
+      block.pages = map_.dataPages(offset, wanted);
+      return readPages(offset, bytes, block);
+    }
+    Result<size_t> length = readUpTo(fd_, bytes, wanted, offset);
+    if (!length) return length.error();
+    block.length = block.stored = length.value();
+    block.pages = allPages(block.length);
+    if (holes_ == Holes::whereZero && block.length == wanted) dropHoles(offset, bytes, block);
+    return block;
+  }
+
+ private:
+  /** What is missing since the file was cut is zeros; its size tells that it changed. */
+  Result<BlockRead> readPages(uint64_t offset, char* bytes, BlockRead block) const {
+    for (size_t at = 0; at < block.length;) {
+      size_t end = at;
+      while (end < block.length && isData(block, end)) end += lengthOfPage(end, block.length);
+      if (end > at) {
+        Result<size_t> got = readUpTo(fd_, bytes + block.stored, end - at, offset + at);
+        if (!got) return got.error();
+        std::memset(bytes + block.stored + got.value(), 0, end - at - got.value());
+        block.stored += end - at;
+      }
+      at = end;
+      while (at < block.length && !isData(block, at)) at += lengthOfPage(at, block.length);
+    }
+    return block;
+  }
+
+  void dropHoles(uint64_t offset, char* bytes, BlockRead& block) {
+    uint64_t zeros = 0;
+    for (size_t at = 0; at < block.length; at += pageSize) {
+      if (isZero(bytes + at, lengthOfPage(at, block.length))) zeros |= uint64_t{1} << (at / pageSize);
+    }
+    if (zeros == 0) return;
+    block.pages &= map_.dataPages(offset, block.length) | ~zeros;
+    block.stored = 0;
+    for (size_t at = 0; at < block.length; at += pageSize) {
+      if (!isData(block, at)) continue;
+      std::memmove(bytes + block.stored, bytes + at, lengthOfPage(at, block.length));
+      block.stored += lengthOfPage(at, block.length);
+    }
+  }
+
+  static bool isData(const BlockRead& block, size_t at) { return (block.pages >> (at / pageSize) & 1) != 0; }
+
+  const int fd_;
+  HoleMap map_;
+  Holes holes_ = Holes::none;
+};
+
+Status addHole(SequenceWriter& blocks) { return blocks.add(std::string_view("\0", 1), 1); }
+
+Status addBlock(SequenceWriter& blocks, const BlockRead& block, const Sha256& name) {
+  char item[41];
+  item[0] = block.isWhole() ? 1 : 2;
+  std::memcpy(item + 1, name.data(), name.size());
+  const uint64_t pages = htole64(block.pages);
+  std::memcpy(item + 33, &pages, sizeof(pages));
+  uint32_t boundary;
+  std::memcpy(&boundary, name.data(), sizeof(boundary));
+  return blocks.add(std::string_view(item, block.isWhole() ? 33 : 41), le32toh(boundary));
+}
+
 /** False when `reading` says why not. The size that was read is left in `size`. */
 bool readBlocks(int fd, const Stat& stat, Sink& sink, Node& node, uint64_t& size, Reading& reading) {
   const StoreFailure storeFailed{reading};
-  const bool sparse = (node.flags & flagSparse) != 0;
   const uint64_t expected = stat.size;
-  if (expected <= blockSize && !sparse) {
-    const size_t wanted = expected == 0 ? emptyProbe : static_cast<size_t>(expected);
-    Result<char*> room = sink.room(wanted);
-    if (!room) return storeFailed(room.error());
-    Result<size_t> length = readUpTo(fd, room.value(), wanted, 0);
-    if (!length) {
-      reading.failure = length.error().code;
-      return false;
-    }
-    size = length.value();
-    reading.database = isDatabase(room.value(), size);
-    Result<Sha256> name = sink.take(size);
-    if (!name) return storeFailed(name.error());
-    node.content = name.value();
-    return true;
-  }
+  BlockReader reader(fd, stat);
   SequenceWriter blocks(sink);
   size_t count = 0;
-  bool firstIsHole = false;
-  Sha256 first{};
+  bool single = false;
   // What a growing file has gained meanwhile is not read: its size tells, and it is read again.
   while (size < expected || count == 0) {
     const size_t wanted = expected == 0 ? emptyProbe : static_cast<size_t>(std::min<uint64_t>(blockSize, expected - size));
-    if (sparse && wanted == blockSize && isHole(fd, size)) {
-      if (count == 0) firstIsHole = true;
-      Status added = blocks.add(holeItem, 1);
-      if (!added) return storeFailed(added.error());
-      size += blockSize;
-      count++;
-      continue;
-    }
     Result<char*> room = sink.room(wanted);
     if (!room) return storeFailed(room.error());
-    Result<size_t> length = readUpTo(fd, room.value(), wanted, size);
-    if (!length) {
-      reading.failure = length.error().code;
+    Result<BlockRead> read = reader.read(size, wanted, room.value());
+    if (!read) {
+      reading.failure = read.error().code;
       return false;
     }
-    if (length.value() == 0 && count > 0) break;
-    size += length.value();
-    if (count == 0) reading.database = isDatabase(room.value(), length.value());
+    const BlockRead& block = read.value();
+    if (block.length == 0 && count > 0) break;
+    size += block.length;
+    if (count == 0) reading.database = isDatabase(room.value(), block.stored);
     Status added = Done{};
-    if (sparse && length.value() == blockSize && isZero(room.value(), blockSize)) {
-      if (count == 0) firstIsHole = true;
-      added = blocks.add(holeItem, 1);
+    if (block.pages == 0 && !block.isWhole()) {
+      added = addHole(blocks);
     } else {
-      Result<Sha256> name = sink.take(length.value());
+      Result<Sha256> name = sink.take(block.stored);
       if (!name) return storeFailed(name.error());
-      if (count == 0) first = name.value();
-      char item[33];
-      item[0] = 1;
-      std::memcpy(item + 1, name.value().data(), 32);
-      uint32_t boundary;
-      std::memcpy(&boundary, name.value().data(), sizeof(boundary));
-      added = blocks.add(std::string_view(item, sizeof(item)), le32toh(boundary));
+      if (count == 0) node.content = name.value();
+      single = count == 0 && block.isWhole();
+      if (!single || expected > blockSize) added = addBlock(blocks, block, name.value());
     }
     if (!added) return storeFailed(added.error());
     count++;
-    if (length.value() < wanted || length.value() < blockSize) break;
+    if (block.length < wanted || block.length < blockSize) break;
   }
-  if (count == 1 && !firstIsHole) {
-    node.content = first;
-    return true;
-  }
+  if (single && count == 1) return true;
   Result<Sha256> name = blocks.finish();
   if (!name) return storeFailed(name.error());
   node.content = name.value();
@@ -155,7 +212,7 @@ Reading readFile(int directory, Node& node, Sink& sink) {
     return reading;
   }
   // In a group of hard links, or after a swap, the node may still be of another type.
-  node.flags = node.stat.blocks * 512 + sparseFrom <= node.stat.size ? flagSparse : 0;
+  node.flags = 0;
   uint64_t size = 0;
   if (!readBlocks(fd.get(), node.stat, sink, node, size, reading)) return reading;
   Result<std::shared_ptr<const Extra>> extra = readXattrs(fd.get());

@@ -5,11 +5,14 @@
 namespace agentrewind {
 
 std::optional<StoredEntry> decodeEntry(std::string_view bytes) {
+  constexpr uint8_t blocksFlag = 1;
   constexpr uint8_t sparseFlag = 2;
   ByteReader reader(bytes);
   StoredEntry entry;
   entry.type = static_cast<EntryType>(reader.u8());
-  entry.sparse = (reader.u8() & sparseFlag) != 0;
+  const uint8_t flags = reader.u8();
+  entry.inBlocks = (flags & blocksFlag) != 0;
+  entry.sparse = (flags & sparseFlag) != 0;
   entry.mode = reader.u16();
   entry.uid = reader.u32();
   entry.gid = reader.u32();

@@ -23,6 +23,9 @@ enum class EntryType : uint8_t {
 
 struct StoredEntry {
   EntryType type;
+  /** The content is a sequence of blocks. */
+  bool inBlocks;
+  /** Of an older format: pages of zeros become holes. */
   bool sparse;
   uint16_t mode;
   uint32_t uid;

@@ -7,7 +7,7 @@
 namespace agentrewind {
 namespace {
 
-constexpr char magic[] = "ARWTREE1";
+constexpr char magic[] = "ARWTREE2";
 constexpr size_t magicSize = sizeof(magic) - 1;
 
 /** The fields of a node that are plain numbers, in one piece. */

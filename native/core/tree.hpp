@@ -16,7 +16,6 @@ namespace agentrewind {
 enum class Type : uint8_t { gone, file, directory, symlink, hardLink, fifo, characterDevice, blockDevice, socket, unread };
 
 constexpr uint8_t flagBlocks = 1;
-constexpr uint8_t flagSparse = 2;
 constexpr uint8_t flagTorn = 4;
 
 /** What few entries have. */

@@ -102,6 +102,8 @@ export const migrations: readonly string[] = [
   ALTER TABLE checkpoint ADD COLUMN partial TEXT;
   ALTER TABLE environment ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
   `,
+  // Only what objects hold.
+  "",
 ];
 
 export const formatVersion = migrations.length;

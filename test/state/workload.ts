@@ -13,8 +13,8 @@ export interface Workload {
   /** The resource is beyond what the portable path declares. */
   readonly nativeOnly?: boolean;
   readonly needs?: readonly Capability[];
-  /** Content alone is compared: where zeros are holes and where data is not exact (F-9). */
-  readonly anyHoles?: boolean;
+  /** The portable path takes zeros that were written beside holes for holes: there content alone is compared. */
+  readonly guessedHoles?: boolean;
 }
 
 export const sh = (cwd: string, command: string): string =>
@@ -42,10 +42,12 @@ export function onBothPaths(
 }
 
 /** The state of the checkpoint comes back after a change and after everything is gone; undo brings back what a rewind left. */
-export function workload(title: string, { build, change, anyHoles = false, ...where }: Workload): void {
+export function workload(title: string, { build, change, guessedHoles = false, ...where }: Workload): void {
   onBothPaths(title, where, async (times) => {
     const { workspace, store } = makePlace();
-    const digest = (): string[] => (anyHoles ? digestTree(workspace, { times }) : digestInodes(workspace, { times }));
+    const contentOnly = guessedHoles && times === "us";
+    const digest = (): string[] =>
+      contentOnly ? digestTree(workspace, { times }) : digestInodes(workspace, { times });
     build(workspace);
     const thread = (await useRewind({ base: "", workspace, store })).thread("t");
     const before = digest();

@@ -1,19 +1,24 @@
-// File contents as objects: one for a small file, a sequence of blocks for a large one (F-9).
+// File contents as objects: one for a small file, a sequence of blocks for a large one and for one with holes (F-9).
 import { closeSync, fstatSync, readSync } from "node:fs";
 import { systemCode } from "../../errors.ts";
 import { setLength, writeAll } from "../../store/io.ts";
 import type { Batch, Hash, ObjectReader } from "../../store/objects.ts";
 import { putSequence, readSequence, type SequenceItem, sequenceObjects } from "../../store/sequence.ts";
+import {
+  blockItem,
+  blockSize,
+  damagedBlock,
+  dataStretches,
+  decodeBlock,
+  everyPage,
+  holeItem,
+  pageSize,
+} from "./block.ts";
 import { type Entry, entryFlag } from "./entry.ts";
 import type { RawPath } from "./names.ts";
 import type { Posix } from "./posix.ts";
 
-export const blockSize = 256 << 10;
-const pageSize = 4096;
 const emptyProbe = 4096;
-/** Less than this is the file system's rounding or inlining, not a hole. */
-const sparseFrom = 65536n;
-const hole = Buffer.from([0]);
 
 export interface StoredContent {
   readonly content: Hash;
@@ -42,30 +47,30 @@ export async function storeContent(
     const fd = posix.openRead(path);
     try {
       const before = fstatSync(fd, { bigint: true });
-      const sparse = before.blocks * 512n + sparseFrom <= before.size;
-      const stored = await storeBlocks(fd, Number(before.size), sparse, batch, breathe);
+      const hasHoles = before.blocks * 512n < before.size;
+      const stored = await storeBlocks(fd, Number(before.size), hasHoles, batch, breathe);
       const after = fstatSync(fd, { bigint: true });
       const stable =
         before.mtimeNs === after.mtimeNs && before.ctimeNs === after.ctimeNs && after.size === BigInt(stored.size);
-      const flags = stored.flags | (sparse ? entryFlag.sparse : 0);
       const { ctimeNs } = before;
-      if (stable) return { ...stored, flags, ctimeNs };
-      if (attempt === attempts) return { ...stored, flags: flags | entryFlag.torn, ctimeNs };
+      if (stable) return { ...stored, ctimeNs };
+      if (attempt === attempts) return { ...stored, flags: stored.flags | entryFlag.torn, ctimeNs };
     } finally {
       closeSync(fd);
     }
   }
 }
 
+/** Node cannot ask where holes lie: in a file that has some, pages of zeros are taken for them. */
 async function storeBlocks(
   fd: number,
   expected: number,
-  sparse: boolean,
+  hasHoles: boolean,
   batch: Batch,
   breathe: () => Promise<void> | undefined,
 ): Promise<StoredContent> {
   const blocks: SequenceItem[] = [];
-  let first: Hash | undefined;
+  let single: Hash | undefined;
   let size = 0;
   // What a growing file has gained meanwhile is not read: its size tells, and it is read again. Some file systems say 0 and have content.
   while (size < expected || blocks.length === 0) {
@@ -73,19 +78,32 @@ async function storeBlocks(
     const { length } = bytes;
     if (length === 0 && blocks.length > 0) break;
     size += length;
-    if (sparse && length === blockSize && isZero(bytes)) {
-      blocks.push({ bytes: hole, boundary: 1 });
+    const pages = hasHoles ? pagesWithContent(bytes) : everyPage;
+    if (pages === 0n) {
+      blocks.push(holeItem);
     } else {
-      const hash = batch.put(bytes);
-      first ??= hash;
-      blocks.push({ bytes: Buffer.concat([Buffer.from([1]), hash]), boundary: hash.readUInt32LE(0) });
+      const hash = batch.put(pages === everyPage ? bytes : onlyPages(bytes, pages));
+      single = blocks.length === 0 && pages === everyPage ? hash : undefined;
+      blocks.push(blockItem(hash, pages));
     }
     if (length < blockSize) break;
     await breathe();
   }
-  if (blocks.length === 1 && first !== undefined) return { content: first, flags: 0, size };
+  if (blocks.length === 1 && single !== undefined) return { content: single, flags: 0, size };
   return { content: putSequence(batch, blocks), flags: entryFlag.blocks, size };
 }
+
+/** Every page where none is zero, so that a block that ends early counts as whole. */
+function pagesWithContent(bytes: Buffer): bigint {
+  let pages = everyPage;
+  for (let at = 0; at < bytes.length; at += pageSize) {
+    if (isZero(bytes.subarray(at, at + pageSize))) pages &= ~(1n << BigInt(at / pageSize));
+  }
+  return pages === everyPage ? pages : pages & ((1n << BigInt(Math.ceil(bytes.length / pageSize))) - 1n);
+}
+
+const onlyPages = (bytes: Buffer, pages: bigint): Buffer =>
+  Buffer.concat([...dataStretches(pages, bytes.length)].map(([from, to]) => bytes.subarray(from, to)));
 
 /** A buffer of its own, since the batch keeps it; shorter than asked for at the end of the file. */
 function readBlock(fd: number, wanted: number): Buffer {
@@ -108,25 +126,45 @@ export async function writeContent(
 ): Promise<void> {
   const content = entry.content as Hash;
   if (entry.size === 0) return;
-  if ((entry.flags & entryFlag.blocks) === 0) {
-    writeBlock(fd, objects.get(content), 0, (entry.flags & entryFlag.sparse) !== 0);
-  } else {
-    let at = 0;
-    for (const item of readSequence(objects, content)) {
-      if (item[0] === 1) writeBlock(fd, objects.get(item.subarray(1)), at, (entry.flags & entryFlag.sparse) !== 0);
-      at += blockSize;
-      await breathe();
+  const zerosAreHoles = (entry.flags & entryFlag.sparse) !== 0;
+  const inBlocks = (entry.flags & entryFlag.blocks) !== 0;
+  // Before any content: some file systems fill gaps when a file grows by writing behind its end.
+  if (inBlocks || zerosAreHoles) setLength(fd, entry.size);
+  const write = zerosAreHoles ? writeContentOnly : writeAll;
+  if (!inBlocks) return write(fd, objects.get(content), 0);
+  let position = 0;
+  for (const item of readSequence(objects, content)) {
+    const block = decodeBlock(item);
+    if (block.content !== null) {
+      const bytes = objects.get(block.content);
+      if (block.pages === everyPage) write(fd, bytes, position);
+      else writePages(fd, bytes, position, [...dataStretches(block.pages, Math.min(blockSize, entry.size - position))]);
     }
+    position += blockSize;
+    await breathe();
   }
-  if ((entry.flags & entryFlag.sparse) !== 0) setLength(fd, entry.size);
 }
 
-function writeBlock(fd: number, bytes: Buffer, position: number, sparse: boolean): void {
-  const step = sparse ? pageSize : bytes.length;
-  for (let from = 0; from < bytes.length; from += step) {
-    const part = bytes.subarray(from, Math.min(from + step, bytes.length));
-    if (sparse && isZero(part)) continue;
-    writeAll(fd, part, position + from);
+/** The bytes of the stretches lie end to end. */
+function writePages(
+  fd: number,
+  bytes: Buffer,
+  position: number,
+  stretches: readonly (readonly [from: number, to: number])[],
+): void {
+  const expected = stretches.reduce((sum, [from, to]) => sum + to - from, 0);
+  if (expected !== bytes.length) throw damagedBlock(`${bytes.length} bytes are stored for ${expected}`);
+  let done = 0;
+  for (const [from, to] of stretches) {
+    writeAll(fd, bytes.subarray(done, done + to - from), position + from);
+    done += to - from;
+  }
+}
+
+/** Leaves out the pages that are zero. */
+function writeContentOnly(fd: number, bytes: Buffer, position: number): void {
+  for (const [from, to] of dataStretches(pagesWithContent(bytes), bytes.length)) {
+    writeAll(fd, bytes.subarray(from, to), position + from);
   }
 }
 
@@ -143,7 +181,10 @@ export function* contentObjects(objects: ObjectReader, entry: Entry): Generator<
     return;
   }
   yield* sequenceObjects(objects, content);
-  for (const item of readSequence(objects, content)) if (item[0] === 1) yield item.subarray(1);
+  for (const item of readSequence(objects, content)) {
+    const block = decodeBlock(item);
+    if (block.content !== null) yield block.content;
+  }
 }
 
 /** Why a file cannot be read, in words; undefined when it merely vanished. @throws errors that are not the file's fault */

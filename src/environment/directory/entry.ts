@@ -15,9 +15,10 @@ export const entryType = {
 } as const;
 export type EntryType = (typeof entryType)[keyof typeof entryType];
 
+/** sparse: of formats up to 3, where pages of zeros come back as holes. */
 export const entryFlag = { blocks: 1, sparse: 2, torn: 4 } as const;
 
-export const fidelityBit = { nanoseconds: 1, xattrs: 2, devices: 4, owners: 8 } as const;
+export const fidelityBit = { nanoseconds: 1, xattrs: 2, devices: 4, owners: 8, holes: 16 } as const;
 
 export type Xattr = readonly [name: RawPath, value: Buffer];
 

@@ -3,6 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { failureKind, type Native } from "../../native.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import { readSequence } from "../../store/sequence.ts";
+import { blockSize, decodeBlock, everyPage } from "./block.ts";
 import { entryFlag, entryType } from "./entry.ts";
 import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
 import { isRoot } from "./posix-native.ts";
@@ -10,8 +11,7 @@ import { isRoot } from "./posix-native.ts";
 const batchBytes = 512 << 10;
 const header = 24;
 const knownSize = 32;
-const blockSize = 48;
-const hole = -1;
+const recordSize = 64;
 const knownFlag = 1;
 const sharedFlag = 2;
 const none = Buffer.alloc(0);
@@ -92,7 +92,7 @@ class Batch {
     to = out.writeUInt8((known === undefined ? 0 : knownFlag) | (job.shared === true ? sharedFlag : 0), to);
     to = out.writeUInt8(known?.type ?? 0, to);
     to = out.writeUInt8(0, to);
-    for (const size of [at.length, from.length, temporary.length, entry.length, blocks.length / blockSize]) {
+    for (const size of [at.length, from.length, temporary.length, entry.length, blocks.length / recordSize]) {
       to = out.writeUInt32LE(size, to);
     }
     if (known !== undefined) to = writeKnown(out, known, to);
@@ -123,26 +123,39 @@ function blocksOf(entry: Buffer, objects: ObjectReader): Buffer {
   if (entry[0] !== entryType.file) return none;
   const content = entry.subarray(entry.length - 32);
   if (((entry[1] as number) & entryFlag.blocks) === 0) {
-    const block = Buffer.allocUnsafe(blockSize);
-    writeBlock(block, 0, content, objects);
-    return block;
+    const record = Buffer.allocUnsafe(recordSize);
+    writeRecord(record, 0, content, 0, everyPage, objects);
+    return record;
   }
-  let out = Buffer.allocUnsafe(64 * blockSize);
+  let out = Buffer.allocUnsafe(64 * recordSize);
   let used = 0;
+  let position = 0;
   for (const item of readSequence(objects, content)) {
-    if (used === out.length) out = Buffer.concat([out, Buffer.allocUnsafe(out.length)]);
-    if (item[0] === 1) writeBlock(out, used, item.subarray(1), objects);
-    else out.fill(0, used, used + blockSize).writeInt32LE(hole, used);
-    used += blockSize;
+    const block = decodeBlock(item);
+    if (block.content !== null) {
+      if (used === out.length) out = Buffer.concat([out, Buffer.allocUnsafe(out.length)]);
+      writeRecord(out, used, block.content, position, block.pages, objects);
+      used += recordSize;
+    }
+    position += blockSize;
   }
   return out.subarray(0, used);
 }
 
-function writeBlock(out: Buffer, at: number, name: Buffer, objects: ObjectReader): void {
+function writeRecord(
+  out: Buffer,
+  at: number,
+  name: Buffer,
+  position: number,
+  pages: bigint,
+  objects: ObjectReader,
+): void {
   const found = objects.locate(name);
   if (found === undefined) throw new Error(`object ${name.toString("hex")} is missing`);
   out.writeInt32LE(found.fd, at);
   out.writeUInt32LE(found.length, at + 4);
   out.writeBigUInt64LE(BigInt(found.offset), at + 8);
-  name.copy(out, at + 16);
+  out.writeBigUInt64LE(BigInt(position), at + 16);
+  out.writeBigUInt64LE(pages, at + 24);
+  name.copy(out, at + 32);
 }

@@ -4,7 +4,7 @@ import { makeBreather } from "../../breathe.ts";
 import { decodeEntry, encodeEntry } from "./entry.ts";
 import type { ScannedEntry } from "./portable-scan.ts";
 
-const version = 1;
+const version = 2;
 type Row = [entry: string, dev: string, ino: string, ctimeNs: string, settled: 0 | 1, children: number];
 
 const digestOf = (body: string): string => createHash("sha256").update(body).digest("hex");

@@ -29,7 +29,11 @@ export function openNativePosix(rootPath: string, native: Native): Posix {
   return {
     native,
     root,
-    fidelity: fidelityBit.nanoseconds | fidelityBit.xattrs | (owners ? fidelityBit.devices | fidelityBit.owners : 0),
+    fidelity:
+      fidelityBit.nanoseconds |
+      fidelityBit.xattrs |
+      fidelityBit.holes |
+      (owners ? fidelityBit.devices | fidelityBit.owners : 0),
     lacks: owners ? [] : ["owners and device nodes (needs root)"],
     readDirectory: (path) =>
       decodeEntries(native.readDirectory(root, toBytes(path))).map((entry) => ({

@@ -60,6 +60,7 @@ export function openPortablePosix(rootPath: string): Posix {
       "times finer than a microsecond",
       "extended attributes and ACLs",
       "device nodes and FIFOs",
+      "where holes lie in a file (pages of zeros beside them become holes)",
       "paths longer than PATH_MAX",
       "protection against links swapped in while a restore writes",
       "stores through shared mappings",

@@ -3,6 +3,7 @@ import { makeBreather } from "../../breathe.ts";
 import type { Hash, ObjectReader } from "../../store/objects.ts";
 import { content, type Kind, kindBit, walk } from "../../store/reach.ts";
 import { chunkEdges } from "../../store/sequence.ts";
+import { decodeBlock } from "./block.ts";
 import { decodeEntry, type Entry, entryFlag, entryType } from "./entry.ts";
 
 const blocks: Kind = {
@@ -12,7 +13,8 @@ const blocks: Kind = {
       bytes,
       (hash) => visit(blocks, hash),
       (item) => {
-        if (item[0] === 1) visit(content, item.subarray(1));
+        const block = decodeBlock(item);
+        if (block.content !== null) visit(content, block.content);
       },
     ),
 };
