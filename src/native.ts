@@ -73,9 +73,9 @@ export interface Native {
 
   /**
    * Runs steps of a restore that do not depend on each other (native/core/restore-job.hpp) from threads of its own, off the
-   * main thread, and resolves with those that failed. `root` must stay open until then. `owners`: 1 where the process may give files away.
+   * main thread, and resolves with those that failed. `root` must stay open until then.
    */
-  runJobs(root: number, jobs: Uint8Array, owners: 0 | 1): Promise<NativeFailure[]>;
+  runJobs(root: number, jobs: Uint8Array): Promise<NativeFailure[]>;
 
   /** The numbers of src/faults.ts, as the addon knows them. */
   faultPoints(): Record<string, number>;
@@ -137,7 +137,7 @@ export interface NativeScannerHandle {
 }
 
 /** Why a step of a restore failed; see FailureKind in native/core/restore-outcome.hpp. */
-export const failureKind = { refused: 1, damaged: 2, moved: 3, immutable: 4, unstaged: 5 } as const;
+export const failureKind = { refused: 1, damaged: 2, moved: 3, immutable: 4, unstaged: 5, owner: 6 } as const;
 
 export interface NativeFailure {
   /** Of the step among those of the call. */

@@ -705,7 +705,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         removeXattr: [root, path, path],
         syncFileSystem: [root],
         nextData: [root, 0],
-        runJobs: [root, empty, 0],
+        runJobs: [root, empty],
       };
       const before = statOf(path);
       for (const [name, args] of Object.entries(good)) {

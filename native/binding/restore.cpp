@@ -11,19 +11,18 @@ namespace {
 
 class RestoreWorker : public Napi::AsyncWorker {
  public:
-  RestoreWorker(Napi::Env env, int root, std::string bytes, bool owners)
+  RestoreWorker(Napi::Env env, int root, std::string bytes)
       : Napi::AsyncWorker(env, "agentrewind.restore"),
         deferred_(Napi::Promise::Deferred::New(env)),
         root_(root),
-        bytes_(std::move(bytes)),
-        owners_(owners) {}
+        bytes_(std::move(bytes)) {}
 
   Napi::Promise promise() const { return deferred_.Promise(); }
 
   void Execute() override {
     const std::optional<std::vector<Job>> jobs = decodeJobs(bytes_);
     if (!jobs) return SetError("the jobs of a restore are damaged");
-    failed_ = runJobs(root_, *jobs, owners_);
+    failed_ = runJobs(root_, *jobs);
   }
 
   void OnOK() override {
@@ -49,7 +48,6 @@ class RestoreWorker : public Napi::AsyncWorker {
   Napi::Promise::Deferred deferred_;
   const int root_;
   const std::string bytes_;
-  const bool owners_;
   std::vector<FailedJob> failed_;
 };
 
@@ -57,9 +55,8 @@ Napi::Value jsRunJobs(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int root = arguments.descriptor("root");
   std::string given = arguments.bytes("jobs");
-  const bool owners = arguments.integer("owners", 0, 1) == 1;
   if (!arguments.ok()) return info.Env().Undefined();
-  auto* worker = new RestoreWorker(info.Env(), root, std::move(given), owners);
+  auto* worker = new RestoreWorker(info.Env(), root, std::move(given));
   const Napi::Promise promise = worker->promise();
   worker->Queue();
   return promise;

@@ -61,53 +61,70 @@ Status restoreXattrs(int fd, const StoredEntry& entry) {
   return Done{};
 }
 
+constexpr uid_t sameId = static_cast<uid_t>(-1);
+
+/** Who may not give a file away may still give it to a group of their own. */
+template <typename Change>
+Outcome restoreOwner(const struct stat& found, const StoredEntry& entry, bool& touched, Change change) {
+  if (found.st_uid == entry.uid && found.st_gid == entry.gid) return std::nullopt;
+  if (changing([&] { return change(entry.uid, entry.gid); }) == 0) {
+    touched = true;
+    return std::nullopt;
+  }
+  const Errno error = lastError("chown");
+  // EINVAL: the id has no meaning in this user namespace.
+  if (error.code != EPERM && error.code != EINVAL) return failure(FailureKind::refused, error);
+  if (found.st_uid != entry.uid && found.st_gid != entry.gid &&
+      changing([&] { return change(sameId, entry.gid); }) == 0) {
+    touched = true;
+  }
+  return failure(FailureKind::owner, error);
+}
+
 }  // namespace
 
-Status restoreMetadata(const Location& location, const StoredEntry& entry, bool owners) {
+Outcome restoreMetadata(const Location& location, const StoredEntry& entry) {
   struct stat found;
-  if (fstatat(location.parent(), location.name(), &found, AT_SYMLINK_NOFOLLOW) < 0) return lastError("fstatat");
+  if (fstatat(location.parent(), location.name(), &found, AT_SYMLINK_NOFOLLOW) < 0) return refusal(lastError("fstatat"));
   const bool isLink = S_ISLNK(found.st_mode);
   bool touched = (found.st_mode & 07777) != entry.mode;
-  if (owners && (found.st_uid != entry.uid || found.st_gid != entry.gid)) {
-    touched = true;
-    if (changing([&] {
-          return fchownat(location.parent(), location.name(), entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW);
-        }) < 0) {
-      return lastError("fchownat");
-    }
-  }
+  const Outcome owned = restoreOwner(found, entry, touched, [&](uid_t uid, gid_t gid) {
+    return fchownat(location.parent(), location.name(), uid, gid, AT_SYMLINK_NOFOLLOW);
+  });
+  if (owned && owned->kind != FailureKind::owner) return owned;
   Result<Xattrs> present = getXattrs(location);
-  if (!present) return present.error();
+  if (!present) return refusal(present.error());
   if (!sameXattrs(present.value(), entry)) {
     touched = true;
     // An owner who may not write may not change attributes either.
     if (!isLink && (found.st_mode & S_IWUSR) == 0) {
       Status opened = setMode(location, (found.st_mode & 07777) | S_IWUSR);
-      if (!opened) return opened;
+      if (!opened) return refusal(opened);
     }
     Status set = restoreXattrs(location, present.value(), entry);
-    if (!set) return set;
+    if (!set) return refusal(set);
   }
   if (!isLink && touched) {
     Status set = setMode(location, entry.mode);
-    if (!set) return set;
+    if (!set) return refusal(set);
   }
-  return setTimes(location, std::nullopt, entry.mtimeNs);
+  Status dated = setTimes(location, std::nullopt, entry.mtimeNs);
+  return dated ? owned : refusal(dated);
 }
 
-Status restoreMetadata(int fd, const StoredEntry& entry, bool owners) {
-  if (owners) {
-    struct stat found;
-    if (fstat(fd, &found) < 0) return lastError("fstat");
-    if ((found.st_uid != entry.uid || found.st_gid != entry.gid) && changing([&] { return fchown(fd, entry.uid, entry.gid); }) < 0) {
-      return lastError("fchown");
-    }
-  }
+Outcome restoreMetadata(int fd, const StoredEntry& entry) {
+  struct stat found;
+  if (fstat(fd, &found) < 0) return refusal(lastError("fstat"));
+  bool touched = false;
+  const Outcome owned =
+      restoreOwner(found, entry, touched, [&](uid_t uid, gid_t gid) { return fchown(fd, uid, gid); });
+  if (owned && owned->kind != FailureKind::owner) return owned;
   Status set = restoreXattrs(fd, entry);
-  if (!set) return set;
-  if (changing([&] { return fchmod(fd, entry.mode); }) < 0) return lastError("fchmod");
+  if (!set) return refusal(set);
+  if (changing([&] { return fchmod(fd, entry.mode); }) < 0) return refusal(lastError("fchmod"));
   const timespec times[2] = {{0, UTIME_OMIT}, toTimespec(entry.mtimeNs)};
-  return check(changing([&] { return futimens(fd, times); }), "futimens");
+  Status dated = check(changing([&] { return futimens(fd, times); }), "futimens");
+  return dated ? owned : refusal(dated);
 }
 
 }  // namespace agentrewind

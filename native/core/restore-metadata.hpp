@@ -2,15 +2,15 @@
 #pragma once
 
 #include "beneath.hpp"
-#include "result.hpp"
+#include "restore-outcome.hpp"
 #include "stored-entry.hpp"
 
 namespace agentrewind {
 
-/** Of the entry at `location`, whatever its kind. `owners`: whether the process may give files away. */
-Status restoreMetadata(const Location& location, const StoredEntry& entry, bool owners);
+/** Of the entry at `location`, whatever its kind. */
+Outcome restoreMetadata(const Location& location, const StoredEntry& entry);
 
 /** Of a file that was just made and is open for writing. */
-Status restoreMetadata(int fd, const StoredEntry& entry, bool owners);
+Outcome restoreMetadata(int fd, const StoredEntry& entry);
 
 }  // namespace agentrewind

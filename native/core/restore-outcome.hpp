@@ -19,6 +19,8 @@ enum class FailureKind : uint8_t {
   immutable = 4,
   /** New content could not be made. */
   unstaged = 5,
+  /** It was done, but for the owner or group, which this process may not give. */
+  owner = 6,
 };
 
 struct Failure {

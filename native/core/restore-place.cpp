@@ -123,7 +123,7 @@ Outcome linkEntry(const Location& first, const Location& temporary, const Locati
   return placeEntry(temporary, location, job);
 }
 
-Outcome changeMetadata(const Location& location, const Job& job, bool owners) {
+Outcome changeMetadata(const Location& location, const Job& job) {
   if (job.entry->type == EntryType::directory) {
     struct stat found;
     if (fstatat(location.parent(), location.name(), &found, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -135,7 +135,7 @@ Outcome changeMetadata(const Location& location, const Job& job, bool owners) {
     if (!found) return failure(FailureKind::refused, found.error());
     if (found.value() != Found::asKnown) return moved("fstatat");
   }
-  return refusal(restoreMetadata(location, *job.entry, owners));
+  return restoreMetadata(location, *job.entry);
 }
 
 Status removeTree(int root, std::string_view path) {

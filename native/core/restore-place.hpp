@@ -12,7 +12,7 @@ Outcome removeFolder(const Location& location);
 Outcome placeEntry(const Location& staged, const Location& location, const Job& job);
 /** `temporary` is a free name in the staging folder. */
 Outcome linkEntry(const Location& first, const Location& temporary, const Location& location, const Job& job);
-Outcome changeMetadata(const Location& location, const Job& job, bool owners);
+Outcome changeMetadata(const Location& location, const Job& job);
 
 /** `path` with all that is below it; nothing where it is not there. */
 Status removeTree(int root, std::string_view path);

@@ -44,16 +44,16 @@ Outcome lost(const Job& job, const Errno& error) {
   return failure(stages ? FailureKind::unstaged : FailureKind::refused, error);
 }
 
-Outcome runAt(const Location& location, const Job& job, bool owners, Worker& worker) {
+Outcome runAt(const Location& location, const Job& job, Worker& worker) {
   switch (job.operation) {
     case Operation::stage:
-      return stageEntry(location, job, owners, worker.buffer);
+      return stageEntry(location, job, worker.buffer);
     case Operation::remove:
       return removeEntry(location, job);
     case Operation::removeDirectory:
       return removeFolder(location);
     case Operation::setMetadata:
-      return changeMetadata(location, job, owners);
+      return changeMetadata(location, job);
     case Operation::place: {
       Result<Location> staged = worker.other.locate(job.from);
       if (!staged) return failure(FailureKind::refused, staged.error());
@@ -73,7 +73,7 @@ Outcome runAt(const Location& location, const Job& job, bool owners, Worker& wor
   return failure(FailureKind::refused, Errno{EINVAL, "restore"});
 }
 
-Outcome runOnce(int root, const Job& job, bool owners, Worker& worker) {
+Outcome runOnce(int root, const Job& job, Worker& worker) {
   if (job.operation == Operation::removeTree) return refusal(removeTree(root, job.path));
   if (job.operation == Operation::makeDirectory) {
     Status made = makeDirectory(root, job.path, 0700);
@@ -81,7 +81,7 @@ Outcome runOnce(int root, const Job& job, bool owners, Worker& worker) {
   }
   Result<Location> location = worker.folder.locate(job.path);
   if (!location) return lost(job, location.error());
-  Outcome outcome = runAt(location.value(), job, owners, worker);
+  Outcome outcome = runAt(location.value(), job, worker);
   if (outcome && outcome->kind == FailureKind::refused) {
     if (outcome->error.code == ENOENT || outcome->error.code == ENOTDIR || outcome->error.code == ELOOP) {
       outcome->kind = FailureKind::moved;
@@ -93,12 +93,12 @@ Outcome runOnce(int root, const Job& job, bool owners, Worker& worker) {
 }
 
 /** A folder without permissions is opened for its owner while we work in it; its own mode comes back with its metadata. */
-Outcome run(int root, const Job& job, bool owners, Worker& worker) {
-  Outcome outcome = runOnce(root, job, owners, worker);
+Outcome run(int root, const Job& job, Worker& worker) {
+  Outcome outcome = runOnce(root, job, worker);
   if (!outcome || outcome->error.code != EACCES || outcome->kind != FailureKind::refused) return outcome;
   if (!openFolderAbove(root, job.path)) return outcome;
   worker.folder.forget();
-  return runOnce(root, job, owners, worker);
+  return runOnce(root, job, worker);
 }
 
 void hit(const Job& job) {
@@ -119,7 +119,7 @@ void hit(const Job& job) {
   }
 }
 
-Outcome stageLarge(const Job& job, bool owners, std::vector<std::unique_ptr<Worker>>& workers) {
+Outcome stageLarge(const Job& job, std::vector<std::unique_ptr<Worker>>& workers) {
   Result<Location> location = workers[0]->folder.locate(job.path);
   if (!location) return failure(FailureKind::unstaged, location.error());
   Result<UniqueFd> file = openStaged(location.value(), job);
@@ -138,12 +138,12 @@ Outcome stageLarge(const Job& job, bool owners, std::vector<std::unique_ptr<Work
   for (const Outcome& outcome : outcomes) {
     if (outcome) return outcome;
   }
-  return finishStaged(fd, location.value(), job, owners);
+  return finishStaged(fd, location.value(), job);
 }
 
 }  // namespace
 
-std::vector<FailedJob> runJobs(int root, const std::vector<Job>& jobs, bool owners) {
+std::vector<FailedJob> runJobs(int root, const std::vector<Job>& jobs) {
   const size_t chunks = (jobs.size() + chunkSize - 1) / chunkSize;
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < workerCount(); i++) workers.push_back(std::make_unique<Worker>(root));
@@ -157,11 +157,11 @@ std::vector<FailedJob> runJobs(int root, const std::vector<Job>& jobs, bool owne
     const size_t end = std::min((chunk + 1) * chunkSize, jobs.size());
     for (size_t index = chunk * chunkSize; index < end && !stopped; index++) {
       if (isLarge(jobs[index])) continue;
-      finish(index, run(root, jobs[index], owners, *workers[worker]), *workers[worker]);
+      finish(index, run(root, jobs[index], *workers[worker]), *workers[worker]);
     }
   });
   for (size_t index = 0; index < jobs.size() && !stopped; index++) {
-    if (isLarge(jobs[index])) finish(index, stageLarge(jobs[index], owners, workers), *workers[0]);
+    if (isLarge(jobs[index])) finish(index, stageLarge(jobs[index], workers), *workers[0]);
   }
   std::vector<FailedJob> failed;
   for (const auto& worker : workers) failed.insert(failed.end(), worker->failed.begin(), worker->failed.end());

@@ -16,8 +16,7 @@ struct FailedJob {
 
 /**
  * Returns what failed, by index. Where content is damaged or cannot be made, the rest of the new entries is not made.
- * `owners`: whether the process may give files away.
  */
-std::vector<FailedJob> runJobs(int root, const std::vector<Job>& jobs, bool owners);
+std::vector<FailedJob> runJobs(int root, const std::vector<Job>& jobs);
 
 }  // namespace agentrewind

@@ -85,18 +85,19 @@ Outcome writeSparse(int fd, const uint8_t* bytes, size_t length, uint64_t positi
   return std::nullopt;
 }
 
-Outcome stageFile(const Location& location, const Job& job, bool owners, BlockBuffer& buffer) {
+Outcome stageFile(const Location& location, const Job& job, BlockBuffer& buffer) {
   Result<UniqueFd> file = openStaged(location, job);
   if (!file) return failure(FailureKind::unstaged, file.error());
   const int fd = file.value().get();
   Outcome written = writeBlocks(fd, job, 0, job.blocks.size(), buffer);
   if (written) return written;
-  return finishStaged(fd, location, job, owners);
+  return finishStaged(fd, location, job);
 }
 
-Outcome discard(const Location& location, const Status& status) {
-  unlinkat(location.parent(), location.name(), 0);
-  return refusal(status);
+/** A new entry whose metadata was refused goes again. */
+Outcome keepOrDiscard(const Location& location, const Outcome& outcome) {
+  if (outcome && outcome->kind != FailureKind::owner) unlinkat(location.parent(), location.name(), 0);
+  return outcome;
 }
 
 }  // namespace
@@ -132,14 +133,13 @@ Outcome writeBlocks(int fd, const Job& job, size_t first, size_t end, BlockBuffe
   return std::nullopt;
 }
 
-Outcome finishStaged(int fd, const Location& location, const Job& job, bool owners) {
-  Status set = restoreMetadata(fd, *job.entry, owners);
-  return set ? std::nullopt : discard(location, set);
+Outcome finishStaged(int fd, const Location& location, const Job& job) {
+  return keepOrDiscard(location, restoreMetadata(fd, *job.entry));
 }
 
-Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockBuffer& buffer) {
+Outcome stageEntry(const Location& location, const Job& job, BlockBuffer& buffer) {
   const StoredEntry& entry = *job.entry;
-  if (entry.type == EntryType::file) return stageFile(location, job, owners, buffer);
+  if (entry.type == EntryType::file) return stageFile(location, job, buffer);
   if (entry.type == EntryType::symlink) {
     const std::string text(entry.tail);
     if (changing([&] { return symlinkat(text.c_str(), location.parent(), location.name()); }) < 0) {
@@ -156,8 +156,7 @@ Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockB
       return failure(FailureKind::refused, lastError("mknodat"));
     }
   }
-  Status set = restoreMetadata(location, entry, owners);
-  return set ? std::nullopt : discard(location, set);
+  return keepOrDiscard(location, restoreMetadata(location, entry));
 }
 
 }  // namespace agentrewind

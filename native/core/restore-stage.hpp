@@ -23,11 +23,11 @@ class BlockBuffer {
 };
 
 /** Makes the entry at `location`. Every block is compared with its name (F-4) before it is written. */
-Outcome stageEntry(const Location& location, const Job& job, bool owners, BlockBuffer& buffer);
+Outcome stageEntry(const Location& location, const Job& job, BlockBuffer& buffer);
 
 /** The same for a large file, in parts: opens it, writes blocks [first, end) from any thread, finishes it. */
 Result<UniqueFd> openStaged(const Location& location, const Job& job);
 Outcome writeBlocks(int fd, const Job& job, size_t first, size_t end, BlockBuffer& buffer);
-Outcome finishStaged(int fd, const Location& location, const Job& job, bool owners);
+Outcome finishStaged(int fd, const Location& location, const Job& job);
 
 }  // namespace agentrewind

@@ -236,6 +236,8 @@ class Walker {
       renew();
       std::string reason = "is a mount point; what is mounted there is left alone";
       state_.problem(work.pathOf(name), reason);
+      // What is mounted is not this tree's, and neither is when it changed.
+      work.entries.back().stat = Stat{};
       makeUnread(work.entries.back(), std::move(reason));
       return;
     }

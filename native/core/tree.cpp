@@ -60,8 +60,8 @@ Type typeOf(uint32_t mode) {
 }
 
 void encodeEntry(const Node& node, std::string& out) {
-  // A hard link's metadata is its group's, and what could not be read has none.
-  const bool bare = node.type == Type::hardLink || node.type == Type::unread;
+  // A hard link's metadata is its group's.
+  const bool bare = node.type == Type::hardLink;
   const bool device = node.type == Type::characterDevice || node.type == Type::blockDevice || node.type == Type::fifo;
   const std::string_view tail = node.tail();
   const std::string_view xattrs = node.extra && !bare ? std::string_view(node.extra->xattrs) : std::string_view();

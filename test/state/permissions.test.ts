@@ -144,6 +144,63 @@ describe.skipIf(lacking("python"))("as an ordinary user", () => {
     expect(pathsOf(back[2], "notRestored")).toContain("theirs.d/f");
     expect(back[3]?.ok).toEqual([]);
   });
+
+  onBothPaths("F-12: what cannot be read and changed or went since is named", { needs: ["root"] }, async () => {
+    const place = ownedPlace();
+    sh(
+      place.workspace,
+      "for f in same changed moded gone came; do echo 1 > $f; chmod 600 $f; done; mkdir -m 700 d; echo 1 > d/f",
+    );
+    sh(place.workspace, "mv came ..");
+    const [, made] = run(place, { op: "checkpoint" });
+    expect(pathsOf(made, "problems")).toEqual(["changed", "d", "gone", "moded", "same"]);
+    sh(place.workspace, "echo 22 > changed; chmod 640 moded; rm gone; rm d/f; mv ../came .; cat same");
+    const [, back, again] = run(place, { op: "rewind", to: "c0" }, { op: "rewind", to: "c0" });
+    for (const result of [back, again]) {
+      expect(pathsOf(result, "notRestored")).toEqual(["came", "changed", "d", "gone", "moded"]);
+      for (const { path, reason } of (result as StepResult).ok.notRestored)
+        expect(reason).toBe(
+          path === "came" ? "cannot be read (EACCES); left as it is" : "was not captured; left as it is",
+        );
+    }
+    expect(sh(place.workspace, "cat changed")).toBe("22\n");
+  });
+
+  onBothPaths(
+    "a group that the user may not give is named with the reason, and not counted as restored",
+    {
+      needs: ["root"],
+    },
+    async (times) => {
+      const place = ownedPlace();
+      const group = 4242;
+      sh(
+        place.workspace,
+        "echo 1 > meta; echo 1 > content; echo 1 > gone; mkdir folder; ln -s content link; echo 1 > fine",
+      );
+      sh(place.workspace, `chown -h ${nobody}:${group} * .; chmod 2755 folder; chmod 4750 content`);
+      run(place, { op: "checkpoint" });
+      const before = digestInodes(place.workspace, { times });
+      sh(
+        place.workspace,
+        `chgrp -h ${nobody} *; chmod 600 meta; echo 2 > content; rm gone; touch -h link; echo 2 > fine; chgrp ${group} fine`,
+      );
+      const [, back, again] = run(place, { op: "rewind", to: "c0" }, { op: "rewind", to: "c0" });
+      const problems = ["content", "fine", "folder", "gone", "link", "meta"];
+      // A new file gets the group of the process.
+      for (const result of [back, again]) {
+        expect(result?.message).toBeUndefined();
+        expect(pathsOf(result, "notRestored")).toEqual(problems);
+        const { notRestored, restored } = (result as StepResult).ok;
+        for (const { reason } of notRestored) expect(reason).toBe("its owner or group could not be restored (EPERM)");
+        const { added, removed, changed, mode, type } = restored;
+        expect([...added, ...removed, ...changed, ...mode, ...type]).toEqual([]);
+      }
+      // Everything else of them is back.
+      const withoutGroup = (lines: string[]): string[] => lines.map((line) => line.replace(/ 65534:\d+ /, " "));
+      expect(withoutGroup(digestInodes(place.workspace, { times }))).toEqual(withoutGroup(before));
+    },
+  );
 });
 
 describe("immutable and append-only", () => {

@@ -45,9 +45,9 @@ export interface Job {
 export interface JobFailure {
   /**
    * refused: by the system, for this path. immutable: the same, because of an attribute that forbids changes. moved: it is not what was captured, and was left alone.
-   * damaged: the store's bytes cannot be used. unstaged: new content could not be made.
+   * damaged: the store's bytes cannot be used. unstaged: new content could not be made. owner: it was done, but for the owner or group.
    */
-  readonly kind: "refused" | "immutable" | "moved" | "damaged" | "unstaged";
+  readonly kind: "refused" | "immutable" | "moved" | "damaged" | "unstaged" | "owner";
   /** As of node:fs; empty where no system call failed. */
   readonly code: string;
   readonly syscall: string;

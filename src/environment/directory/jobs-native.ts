@@ -6,7 +6,6 @@ import { readSequence } from "../../store/sequence.ts";
 import { blockSize, decodeBlock, everyPage } from "./block.ts";
 import { entryFlag, entryType } from "./entry.ts";
 import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
-import { isRoot } from "./posix-native.ts";
 
 const batchBytes = 512 << 10;
 const header = 24;
@@ -27,10 +26,8 @@ export function nativeJobs(
   objects: ObjectReader,
   breathe: () => Promise<void> | undefined,
 ): JobRunner {
-  const owners = isRoot() ? 1 : 0;
-
   async function submit(root: number, batch: Batch, failed: (job: Job, failure: JobFailure) => void): Promise<void> {
-    for (const { index, kind, code, syscall } of await native.runJobs(root, batch.bytes(), owners)) {
+    for (const { index, kind, code, syscall } of await native.runJobs(root, batch.bytes())) {
       failed(batch.jobs[index] as Job, { kind: kinds[kind] as JobFailure["kind"], code, syscall });
     }
   }

@@ -7,7 +7,7 @@ import { writeContent } from "./content.ts";
 import { decodeEntry, type Entry, entryType, fidelityBit, sameXattrs } from "./entry.ts";
 import { type Job, type JobFailure, type JobRunner, operation } from "./job.ts";
 import { join, parentOf, type RawPath } from "./names.ts";
-import type { Posix } from "./posix.ts";
+import type { Posix, Stat } from "./posix.ts";
 
 const points: Partial<Record<Job["operation"], FaultPoint>> = {
   [operation.stage]: "restore.staged-one",
@@ -88,7 +88,7 @@ export function portableJobs(posix: Posix, objects: ObjectReader, breathe: () =>
     try {
       setMetadata(posix, at, entry);
     } catch (error) {
-      posix.unlink(at);
+      if (!(error instanceof Failed) || error.failure.kind !== "owner") posix.unlink(at);
       throw error;
     }
   }
@@ -138,9 +138,7 @@ function failureOf(error: unknown): JobFailure {
 
 function setMetadata(posix: Posix, path: RawPath, entry: Entry): void {
   const now = posix.stat(path);
-  if ((posix.fidelity & fidelityBit.owners) !== 0) {
-    if (now === undefined || now.uid !== entry.uid || now.gid !== entry.gid) posix.setOwner(path, entry.uid, entry.gid);
-  }
+  const refused = now === undefined ? undefined : setOwner(posix, path, now, entry);
   const isLink = entry.type === entryType.symlink;
   if ((posix.fidelity & fidelityBit.xattrs) !== 0 && !sameXattrs(posix.getXattrs(path), entry.xattrs)) {
     // An owner who may not write may not change attributes either.
@@ -150,6 +148,25 @@ function setMetadata(posix: Posix, path: RawPath, entry: Entry): void {
   }
   if (!isLink) posix.setMode(path, entry.mode);
   posix.setTime(path, entry.mtimeNs);
+  if (refused !== undefined) throw new Failed("owner", refused);
+}
+
+/** Returns the refusal. Who may not give a file away may still give it to a group of their own. */
+function setOwner(posix: Posix, path: RawPath, now: Stat, { uid, gid }: Entry): unknown {
+  if (now.uid === uid && now.gid === gid) return undefined;
+  try {
+    posix.setOwner(path, uid, gid);
+    return undefined;
+  } catch (error) {
+    // EINVAL: the id has no meaning in this user namespace.
+    if (!["EPERM", "EINVAL"].includes(systemCode(error) ?? "")) throw error;
+    try {
+      if (now.uid !== uid && now.gid !== gid) posix.setOwner(path, now.uid, gid);
+    } catch {
+      // Refused as well: the first refusal tells.
+    }
+    return error;
+  }
 }
 
 /** Gives the owner all permissions in a folder; false where the owner has them or the system refuses. */

@@ -3,7 +3,7 @@ import type { Batch, Hash } from "../../store/objects.ts";
 import { putSequence } from "../../store/sequence.ts";
 import type { Problem } from "../environment.ts";
 import { storeContent, unreadableReason } from "./content.ts";
-import { type Entry, encodeEntry, entryFlag, entryType, fidelityBit, nameBoundary } from "./entry.ts";
+import { type Entry, encodeEntry, entryFlag, entryType, fidelityBit, nameBoundary, sameMetadata } from "./entry.ts";
 import { display, join, type RawPath } from "./names.ts";
 import type { NamedStat, Posix, Stat } from "./posix.ts";
 
@@ -80,8 +80,9 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     known: ScannedEntry | undefined,
   ): ScannedEntry | undefined | Promise<ScannedEntry | undefined> {
     entries++;
+    // What is mounted is not this tree's, and neither is when it changed.
     if (options.mounts.has(path))
-      return unread(path, stat, "is a mount point; what is mounted there is left alone", known);
+      return unread(path, { ...stat, ...blank(stat) }, "is a mount point; what is mounted there is left alone", known);
     const same = known !== undefined && isUnchanged(known, stat) ? known : undefined;
     if (stat.type === entryType.directory) return scanFolder(path, stat, known, same);
     if (stat.nlink > 1 && stat.type !== entryType.socket) {
@@ -164,15 +165,19 @@ export async function scan(posix: Posix, batch: Batch, options: ScanOptions): Pr
     return { ...base, content, flags: torn ? flags | entryFlag.torn : flags, size, settled: base.settled && !torn };
   }
 
-  function unread(
-    path: RawPath,
-    stat: Stat & { name: RawPath },
-    reason: string,
-    known: ScannedEntry | undefined,
-  ): ScannedEntry {
+  function unread(path: RawPath, stat: NamedStat, reason: string, known: ScannedEntry | undefined): ScannedEntry {
     problems.push({ path: display(path), reason });
-    if (known?.type === entryType.unread && known.tail === reason && known.name === stat.name) return known;
-    return { ...blank(stat), ...stamp(stat), type: entryType.unread, tail: reason, settled: false };
+    const same = known?.type === entryType.unread && known.tail === reason && known.ctimeNs === stat.ctimeNs;
+    if (same && sameMetadata(known, { ...known, ...metadata(stat) })) return known;
+    return {
+      ...metadata(stat),
+      ...stamp(stat),
+      type: entryType.unread,
+      size: 0,
+      tail: reason,
+      xattrs: [],
+      settled: false,
+    };
   }
 
   const rootStat = posix.stat("");

@@ -185,6 +185,9 @@ class Application {
       this.#report(job.path, uncapturedReason);
     } else if (failure.kind === "immutable") {
       this.#report(job.path, "may not be changed: it or its folder is marked immutable or append-only");
+    } else if (failure.kind === "owner") {
+      this.#report(job.path, `its owner or group could not be restored (${failure.code})`);
+      return;
     } else if (failure.kind === "refused" && job.operation !== operation.removeTree && refusals.has(failure.code)) {
       const stays = job.operation === operation.removeDirectory && failure.code === "ENOTEMPTY";
       this.#report(
