@@ -125,11 +125,40 @@ describe("only what is named goes back", () => {
     expect(sh(scene.place, "stat -c %h a b")).toBe("2\n2\n");
   });
 
-  test("below what is a file now: nothing of it can come back unless that is named", async () => {
-    const { place, thread, now } = await makeScene("mkdir d; echo 1 > d/f", "rm -r d; echo 2 > d");
-    const { notRestored } = await thread.rewind({ to: "c0", paths: ["d/f"] });
-    expect(notRestored.map((one) => one.path)).toEqual(["d"]);
+  test.each([
+    ["a link to a folder", "ln -s other d"],
+    ["a link that leads nowhere", "ln -s gone d"],
+    ["a file", "echo 2 > d"],
+    ["a name of another file", "ln other/f d"],
+  ])("a folder above that is %s now gives way to the folder, and undo brings it back", async (_, make) => {
+    const { place, thread, now } = await makeScene(
+      "mkdir -p d/e other; chmod 711 d; for f in d/e/f d/e/g d/h other/f; do echo 1 > $f; done; touch -d 2020-01-01 d/e d",
+      `rm -r d; echo 2 > other/f; ${make}`,
+    );
+    const plan = await thread.rewind({ to: "c0", paths: ["d/e/f"], dryRun: true });
+    const { restored, notRestored } = await thread.rewind({ to: "c0", paths: ["d/e/f"] });
+    expect(plan.restored).toEqual(restored);
+    expect(restored).toMatchObject({ added: ["d/e", "d/e/f"], removed: [], changed: [] });
+    // A name that the folder takes leaves its file to the next one.
+    expect(restored.type).toEqual(make.startsWith("ln other") ? ["d", "other/f"] : ["d"]);
+    expect(notRestored).toEqual([]);
+    const then = Date.parse("2020-01-01") / 1000;
+    expect(sh(place, "find . | sort; stat -c '%F %a %Y' d d/e; cat d/e/f other/f")).toBe(
+      `.\n./d\n./d/e\n./d/e/f\n./other\n./other/f\ndirectory 711 ${then}\ndirectory 755 ${then}\n1\n2\n`,
+    );
+    await thread.undo();
     expect(digest(place)).toEqual(now);
+  });
+
+  test("a folder that gives or gets a name keeps its own times", async () => {
+    const scene = await makeScene(
+      "mkdir d e; echo 1 > a; ln a d/b; ln a e/c; touch -d 2020-01-01 d e",
+      "rm d/b; echo 2 > a",
+    );
+    sh(scene.place, "touch -d 2021-01-01 d e");
+    await scene.thread.rewind({ to: "c0", paths: ["d/b", "e/c"] });
+    expect(sh(scene.place, "cat a d/b e/c")).toBe("2\n1\n1\n");
+    expect(sh(scene.place, "stat -c %Y d e | uniq")).toBe(`${Date.parse("2021-01-01") / 1000}\n`);
   });
 });
 
@@ -259,6 +288,21 @@ describe("a dry run says what would be done, and does nothing", () => {
     await thread.undo();
     expect(digest(place)).toEqual(now);
     expect(await codeOf(thread.undo({ dryRun: true }))).toBe("NOTHING_TO_UNDO");
+  });
+
+  test("of a name of a file: the names that it leaves are listed as well", async () => {
+    const { thread } = await makeScene("mkdir a z; echo 1 > a/T; ln a/T z/b; ln a/T z/c", "echo 2 > a/T");
+    for (const [path, type, changed] of [
+      ["a/T", ["z/b"], ["a/T", "z/c"]],
+      ["z/b", ["z/b"], []],
+    ] as const) {
+      const dry = await thread.rewind({ to: "c0", paths: [path], dryRun: true });
+      const real = await thread.rewind({ to: "c0", paths: [path] });
+      expect(dry.restored).toEqual(real.restored);
+      expect(dry.notRestored).toEqual(real.notRestored);
+      expect(real.restored).toMatchObject({ type, changed });
+      await thread.undo();
+    }
   });
 
   test("what is external and in conflict is named before", async () => {

@@ -173,7 +173,9 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         },
       });
       if (dryRun) {
-        return { generation, restored: await summary.changes(breathe, keptPaths), notRestored: plan.problems };
+        const left = new Set([...keptPaths, ...plan.problems.map((one) => fromDisplay(one.path))]);
+        const restored = await summary.changes(breathe, left);
+        return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes] };
       }
       const firsts = new Map<RawPath, RawPath>();
       for (const [first, members] of groups) {
@@ -196,7 +198,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       return {
         generation: raiseGeneration(),
         restored: await summary.changes(breathe, left),
-        notRestored: [...problems, ...writers],
+        notRestored: [...problems, ...plan.notes, ...writers],
       };
     } finally {
       posix.close();

@@ -20,7 +20,10 @@ export interface Plan {
   readonly metadata: Levels;
   /** Something that stays is in the way; nothing is placed here. */
   readonly occupied: ReadonlySet<RawPath>;
+  /** What stays as it is, and why. */
   readonly problems: readonly Problem[];
+  /** What goes back, but not as it was. */
+  readonly notes: readonly Problem[];
 }
 
 /** Whether a restore of some paths concerns a path: it or what is above is asked for (in), something below it is (above), or neither. */
@@ -79,6 +82,10 @@ class Planner {
   readonly #links = new Map<RawPath, RawPath>();
   readonly #metadata = new Levels();
   readonly #problems: Problem[] = [];
+  readonly #notes: Problem[] = [];
+  /** Names that leave the inode that they have now. */
+  readonly #leaving = new Set<RawPath>();
+  readonly #separated = new Set<RawPath>();
   readonly #blocked = new Set<RawPath>();
   readonly #standing = new Set<RawPath>();
   readonly #occupied = new Set<RawPath>();
@@ -110,8 +117,21 @@ class Planner {
       if (from !== null) for (let at = parentOf(path); at !== ""; at = parentOf(at)) this.#standing.add(at);
       return;
     }
-    this.#input.onDifference(difference);
-    this.#change(difference);
+    const possible = to?.type === entryType.hardLink ? this.#withoutMates(difference, to) : difference;
+    if (possible === undefined) return;
+    this.#input.onDifference(possible);
+    this.#change(possible);
+  }
+
+  /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. Undefined where it is that already. */
+  #withoutMates(difference: Difference, { name, tail }: Entry): Difference | undefined {
+    const { path, from } = difference;
+    const alone = this.#alone(tail);
+    if (alone === undefined) return difference;
+    this.#noteSeparation(path, tail);
+    const to = { ...alone, name };
+    if (from !== null && sameContent(from, to) && sameMetadata(from, to)) return undefined;
+    return { path, from, to, stored: encodeEntry(to) };
   }
 
   /** Of folders above what is asked for, only those that are missing are made; the others keep their times. */
@@ -123,13 +143,9 @@ class Planner {
       if (was || will) this.#blocked.add(path);
       return false;
     }
-    if (will && !was && from !== null) {
-      this.#problem(path, "is not a folder now, and is not among the paths to restore");
-      this.#blocked.add(path);
-      return false;
-    }
     if (was) this.#metadata.add(path, "", encodeEntry(from));
-    return will && from === null;
+    // What lies where a folder has to be gives way to it.
+    return will && !was;
   }
 
   #change({ path, from, to, stored }: Difference): void {
@@ -155,7 +171,10 @@ class Planner {
 
   #remove(path: RawPath, directory: boolean): void {
     if (directory) this.#removedFolders.add(path);
-    else this.#removals.add(path);
+    else {
+      this.#removals.add(path);
+      this.#leaving.add(path);
+    }
   }
 
   #makeFolder(path: RawPath): void {
@@ -164,7 +183,13 @@ class Planner {
     this.#folders.add(path, at);
   }
 
+  #link(path: RawPath, first: RawPath): void {
+    this.#leaving.add(path);
+    this.#links.set(path, first);
+  }
+
   #place(path: RawPath, entry: Buffer): void {
+    this.#leaving.add(path);
     this.#staged.add(path, this.#stageFor(path), entry);
   }
 
@@ -177,28 +202,20 @@ class Planner {
     return at;
   }
 
-  /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. */
-  #link(path: RawPath, first: RawPath): void {
-    if (!this.#placeAlone(path, first)) this.#links.set(path, first);
-  }
-
-  /** False where the two can be names of one file. */
-  #placeAlone(path: RawPath, first: RawPath): boolean {
+  /** The target's entry of `first`, where that is neither restored nor the same now: no name can be linked to it. */
+  #alone(first: RawPath): Entry | undefined {
     const { scope, objects, current, target } = this.#input;
-    if (scope === undefined || scope(first) === "in") return false;
+    if (scope === undefined || scope(first) === "in") return undefined;
     const wanted = findEntry(objects, target, first);
     const found = findEntry(objects, current, first);
-    if (wanted === null || (found !== null && sameContent(wanted, found) && sameMetadata(wanted, found))) return false;
-    this.#problemOfSeparation(path, first);
-    this.#place(path, encodeEntry(wanted));
-    return true;
+    if (wanted === null || (found !== null && sameContent(wanted, found) && sameMetadata(wanted, found)))
+      return undefined;
+    return wanted;
   }
 
-  #problemOfSeparation(path: RawPath, other: RawPath): void {
-    this.#problem(
-      path,
-      `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`,
-    );
+  #noteSeparation(path: RawPath, other: RawPath): void {
+    const reason = `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`;
+    this.#notes.push({ path: display(path), reason });
   }
 
   #problem(path: RawPath, reason: string): void {
@@ -207,7 +224,7 @@ class Planner {
 
   async finish(): Promise<Plan> {
     await this.#relink();
-    await this.#dateFoldersOfLinks();
+    await this.#dateFolders();
     const removedFolders = await this.#withoutStanding();
     return {
       removals: this.#removals,
@@ -219,22 +236,48 @@ class Planner {
       metadata: this.#metadata,
       occupied: this.#occupied,
       problems: this.#problems,
+      notes: this.#notes,
     };
   }
 
   /** A name that shares the inode of one that is not among the paths shows no difference of its own: the content stands at the other. */
   #separate(members: readonly RawPath[], placed: Set<RawPath>): void {
-    const { scope, objects, target, kept } = this.#input;
+    const { scope, objects, current, target, kept } = this.#input;
     for (const path of members) {
       if (scope?.(path) !== "in" || kept(path) || placed.has(path)) continue;
       const wanted = findEntry(objects, target, path);
-      if (wanted?.type === entryType.hardLink && this.#placeAlone(path, wanted.tail)) placed.add(path);
+      const alone = wanted?.type === entryType.hardLink ? this.#alone(wanted.tail) : undefined;
+      if (wanted === null || alone === undefined) continue;
+      const from = findEntry(objects, current, path) as Entry;
+      const to = { ...alone, name: wanted.name };
+      if (sameContent(from, to) && sameMetadata(from, to)) continue;
+      this.#noteSeparation(path, wanted.tail);
+      const stored = encodeEntry(to);
+      this.#input.onDifference({ path, from, to, stored });
+      this.#separated.add(path);
+      this.#place(path, stored);
+      placed.add(path);
     }
   }
 
   #nameSeparated(member: RawPath, placed: ReadonlySet<RawPath>): void {
     const wanted = findEntry(this.#input.objects, this.#input.target, member);
-    if (wanted?.type === entryType.hardLink && placed.has(wanted.tail)) this.#problemOfSeparation(wanted.tail, member);
+    if (wanted?.type === entryType.hardLink && placed.has(wanted.tail)) this.#noteSeparation(wanted.tail, member);
+  }
+
+  /** Names that stay at an inode that loses its first name: the next one stands for all of them (F-10). */
+  #succeed(members: readonly RawPath[]): void {
+    const { objects, current, onDifference } = this.#input;
+    const [first, heir, ...others] = [members[0], ...members.filter((member) => !this.#leaving.has(member))];
+    if (first === undefined || heir === undefined || heir === first) return;
+    const was = findEntry(objects, current, first) as Entry;
+    const tell = (path: RawPath, change: (from: Entry) => Entry): void => {
+      const from = findEntry(objects, current, path) as Entry;
+      const to = change(from);
+      onDifference({ path, from, to, stored: encodeEntry(to) });
+    };
+    tell(heir, ({ name }) => ({ ...was, name }));
+    for (const other of others) tell(other, (from) => ({ ...from, tail: heir }));
   }
 
   /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
@@ -257,20 +300,26 @@ class Planner {
         if (this.#links.has(member) || kept(member) || (scope !== undefined && scope(member) !== "in")) continue;
         const wanted = findEntry(objects, target, member);
         if (wanted?.type === entryType.hardLink && members.includes(wanted.tail) && placed.has(wanted.tail))
-          this.#links.set(member, wanted.tail);
+          this.#link(member, wanted.tail);
       }
+    }
+    if (scope === undefined) return;
+    for (const members of groups.values()) {
+      this.#succeed(members);
+      await breathe();
     }
   }
 
-  /** Linking a name anew moves the times of its folder, which may differ in nothing else. */
-  async #dateFoldersOfLinks(): Promise<void> {
-    const { objects, target, breathe } = this.#input;
-    for (const path of this.#links.keys()) {
+  /** Linking or separating a name moves the times of its folder, which may differ in nothing else. */
+  async #dateFolders(): Promise<void> {
+    const { objects, current, target, scope, breathe } = this.#input;
+    for (const path of [...this.#links.keys(), ...this.#separated]) {
       await breathe();
       const folder = parentOf(path);
       if (this.#dated.has(folder)) continue;
       this.#dated.add(folder);
-      const entry = findEntry(objects, target, folder);
+      const isRestored = scope === undefined || scope(folder) === "in";
+      const entry = findEntry(objects, isRestored ? target : current, folder);
       if (entry?.type === entryType.directory) this.#metadata.add(folder, "", encodeEntry(entry));
     }
   }
