@@ -1,4 +1,5 @@
 // Branches: independent copies of a workspace that go on from a checkpoint, adopted or abandoned in the end (F-27 to F-30).
+import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { requireEmpty } from "./environment/directory/fork.ts";
 import { removeFolder } from "./environment/directory/remove.ts";
@@ -60,10 +61,16 @@ export function makeForks(host: ForkHost) {
       return count === 1 ? into : join(into, `${index + 1}`);
     };
     const source = deps.catalog.thread(thread.name) as ThreadRow;
-    const rows = branches.add({ source, checkpoint, kind: environment.kind, count, folder });
-    const parents: string[] = [];
+    const rows = branches.add({
+      source,
+      checkpoint,
+      kind: environment.kind,
+      count,
+      folder,
+      parents: missingParents,
+    });
     try {
-      makeParents(rows, parents);
+      for (const row of rows) makeFolder(dirname(row.folder as string), 0o700);
       await deps.syncLog();
       fault("fork.journaled");
       const made = await environment.fork(manifestOf(checkpoint), count, {
@@ -79,7 +86,6 @@ export function makeForks(host: ForkHost) {
       return open.map((row, index) => ({ row, notRestored: made[index]?.notRestored ?? [] }));
     } catch (error) {
       for (const row of rows) await undo(branches.again(row));
-      removeParents(parents);
       throw asWriteFailure(error, "the branches");
     }
   }
@@ -98,6 +104,7 @@ export function makeForks(host: ForkHost) {
     await removeFolder(unfinished(row));
     if (row.folder !== null && row.identity !== null && identityText(row.folder) === row.identity)
       await removeFolder(row.folder);
+    removeParents(row);
     branches.drop(row);
   }
 
@@ -242,20 +249,19 @@ function place(row: BranchRow): void {
   fault("fork.placed-one");
 }
 
-/** Notes in `made` the folders above that were not there, the outermost first. */
-function makeParents(rows: readonly BranchRow[], made: string[]): void {
-  for (const parent of new Set(rows.map((row) => dirname(row.folder as string)))) {
-    const first = makeFolder(parent, 0o700);
-    if (first !== undefined) for (let at = parent; at.length >= first.length; at = dirname(at)) made.unshift(at);
-  }
+/** Folders above that are not there, the innermost first. */
+function missingParents(folder: string): string[] {
+  const missing: string[] = [];
+  for (let at = dirname(folder); !existsSync(at); at = dirname(at)) missing.push(at);
+  return missing;
 }
 
-function removeParents(made: readonly string[]): void {
-  for (const folder of [...made].reverse()) {
+function removeParents({ parents }: BranchRow): void {
+  for (const folder of JSON.parse(parents ?? "[]") as string[]) {
     try {
       removeEmpty(folder);
     } catch {
-      // Somebody has put something there.
+      // It was not made, or somebody has put something there.
     }
   }
 }

@@ -375,6 +375,15 @@ describe("F-28, F-29, F-30: killed at every step", () => {
   const hit = new Set<string>();
 
   const into = (place: Place): string => join(place.base, "b");
+  const forkPoints = [
+    "fork.journaled",
+    "restore.staged-one:2",
+    "restore.cleaned:2",
+    "fork.made",
+    "fork.placed-one",
+    "fork.placed-one:2",
+    "fork.committed",
+  ];
   const scenarios: readonly {
     readonly name: string;
     readonly points: readonly string[];
@@ -383,26 +392,30 @@ describe("F-28, F-29, F-30: killed at every step", () => {
   }[] = [
     {
       name: "fork",
-      points: [
-        "fork.journaled",
-        "restore.staged-one:2",
-        "restore.cleaned:2",
-        "fork.made",
-        "fork.placed-one",
-        "fork.placed-one:2",
-        "fork.committed",
-      ],
+      points: forkPoints,
       steps: (place) => [{ op: "open" }, { op: "fork", id: "c0", count: 2, into: into(place) }, { op: "close" }],
       async after({ place, trees }, rewind) {
         const made = rewind.branches();
         expect([0, 2]).toContain(made.length);
-        const left = fs.existsSync(into(place)) ? fs.readdirSync(into(place)) : [];
-        expect(left.sort()).toEqual(made.length === 0 ? [] : ["1", "2"]);
+        expect(fs.readdirSync(place.base).sort()).toEqual([...(made.length === 0 ? [] : ["b"]), "store", "workspace"]);
+        if (made.length > 0) expect(fs.readdirSync(into(place)).sort()).toEqual(["1", "2"]);
         for (const one of made) expect(digestTree(one.folder as string)).toEqual(trees[0]);
         expect(digestTree(place.workspace)).toEqual(trees[1]);
         const again = join(place.base, "again");
         const [first] = await fork(rewind, "c0", { count: 2, into: made.length === 0 ? into(place) : again });
         expect(digestTree(first?.workspace as string)).toEqual(trees[0]);
+      },
+    },
+    {
+      name: "fork into a folder below new ones",
+      points: forkPoints.filter((point) => !point.endsWith(":2")),
+      steps: (place) => [{ op: "open" }, { op: "fork", id: "c0", into: join(into(place), "in/it") }, { op: "close" }],
+      async after({ place, trees }, rewind) {
+        const [one] = rewind.branches();
+        expect(fs.existsSync(into(place))).toBe(one !== undefined);
+        if (one === undefined) return;
+        expect(fs.readdirSync(join(into(place), "in"))).toEqual(["it"]);
+        expect(digestTree(one.folder as string)).toEqual(trees[0]);
       },
     },
     {

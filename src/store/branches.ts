@@ -23,6 +23,8 @@ export interface BranchRow {
   readonly folder: string | null;
   /** Of the folder that was made, so that no other one is removed in its place. */
   readonly identity: string | null;
+  /** JSON, while it is `making`: folders above its place that are made for it, the innermost first. */
+  readonly parents: string | null;
   readonly created_at: string;
 }
 
@@ -32,11 +34,13 @@ export interface NewBranches {
   readonly kind: string;
   readonly count: number;
   readonly folder: (branch: number, index: number) => string;
+  /** Those above a folder that are not there yet, the innermost first. */
+  readonly parents: (folder: string) => readonly string[];
 }
 
 const select = `
   SELECT b.id, b.environment, b.thread, t.name AS thread_name, b.source, s.name AS source_name, s.environment AS source_environment, b.checkpoint,
-    c.seq AS checkpoint_seq, b.state, coalesce(w.path, b.folder) AS folder, b.identity, b.created_at
+    c.seq AS checkpoint_seq, b.state, coalesce(w.path, b.folder) AS folder, b.identity, b.parents, b.created_at
   FROM branch b JOIN thread t ON t.id = b.thread JOIN thread s ON s.id = b.source JOIN checkpoint c ON c.id = b.checkpoint
   LEFT JOIN environment e ON e.id = b.environment AND b.folder IS NOT NULL LEFT JOIN workspace w ON w.id = e.workspace`;
 
@@ -60,7 +64,7 @@ export function openBranches(sql: Sql) {
 
   return {
     /** Journals branches whose folders are about to be made. */
-    add({ source, checkpoint, kind, count, folder }: NewBranches): BranchRow[] {
+    add({ source, checkpoint, kind, count, folder, parents }: NewBranches): BranchRow[] {
       return transaction(() =>
         [...Array(count).keys()].map((index) => {
           const at = new Date().toISOString();
@@ -80,10 +84,10 @@ export function openBranches(sql: Sql) {
             .run(`e${key}`, source.name, checkpoint.id, checkpoint.id, source.next_seq, checkpoint.lessons, at);
           const { lastInsertRowid } = sql
             .prepare(
-              `INSERT INTO branch (environment, thread, source, checkpoint, lessons, state, folder, created_at)
-               VALUES (?, ?, ?, ?, (SELECT coalesce(max(id), 0) FROM lesson), 'making', ?, ?)`,
+              `INSERT INTO branch (environment, thread, source, checkpoint, lessons, state, folder, parents, created_at)
+               VALUES (?, ?, ?, ?, (SELECT coalesce(max(id), 0) FROM lesson), 'making', ?, ?, ?)`,
             )
-            .run(`e${key}`, thread.lastInsertRowid, source.id, checkpoint.id, path, at);
+            .run(`e${key}`, thread.lastInsertRowid, source.id, checkpoint.id, path, JSON.stringify(parents(path)), at);
           return row(Number(lastInsertRowid));
         }),
       );
@@ -113,7 +117,7 @@ export function openBranches(sql: Sql) {
               "UPDATE workspace SET dev = ?, ino = ? WHERE id = (SELECT workspace FROM environment WHERE id = ?)",
             )
             .run(dev, ino, branch.environment);
-          sql.prepare("UPDATE branch SET state = 'open' WHERE id = ?").run(branch.id);
+          sql.prepare("UPDATE branch SET state = 'open', parents = NULL WHERE id = ?").run(branch.id);
           return row(branch.id);
         }),
       );

@@ -102,8 +102,9 @@ export const migrations: readonly string[] = [
   ALTER TABLE checkpoint ADD COLUMN partial TEXT;
   ALTER TABLE environment ADD COLUMN suspect INTEGER NOT NULL DEFAULT 0;
   `,
-  // Only what objects hold.
-  "",
+  `
+  ALTER TABLE branch ADD COLUMN parents TEXT;
+  `,
 ];
 
 export const formatVersion = migrations.length;
