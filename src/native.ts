@@ -127,6 +127,7 @@ export interface NativeScannerHandle {
     readonly size: number;
     readonly mtimeNs: bigint;
     readonly ctimeNs: bigint;
+    readonly nlink: number;
   } | null;
   /** Of the last scan: paths of inodes with several names in the workspace, the first of the walk in front. */
   groups(): Buffer[][];

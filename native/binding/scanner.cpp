@@ -180,6 +180,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     value.Set("size", Napi::Number::New(info.Env(), static_cast<double>(node->stat.size)));
     value.Set("mtimeNs", Napi::BigInt::New(info.Env(), node->stat.mtimeNs));
     value.Set("ctimeNs", Napi::BigInt::New(info.Env(), node->stat.ctimeNs));
+    value.Set("nlink", Napi::Number::New(info.Env(), node->stat.nlink));
     return value;
   }
 

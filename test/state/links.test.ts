@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { digestInodes, setAttribute } from "../helpers/inode.ts";
-import { makePlace, useRewind } from "../helpers/workspace.ts";
+import { endSession, makePlace, useRewind } from "../helpers/workspace.ts";
 import { onBothPaths, sh, workload } from "./workload.ts";
 
 workload("a group of hard links across folders, deep and at the top", {
@@ -83,4 +83,45 @@ onBothPaths("a hard link to a name outside of the workspace", {}, async (times) 
   expect(digestInodes(workspace, { times })).toEqual(before);
   expect(digestInodes(join(base, "outside"), { times }), "what lies outside is nobody's to take back").toEqual(outside);
   expect(fs.statSync(join(workspace, "untouched")).ino, "still the name of one file with the outside").toBe(inode);
+});
+
+onBothPaths(
+  "a file with names outside of the workspace is replaced: that is told, and they keep what was there",
+  {},
+  async () => {
+    const place = makePlace();
+    const { workspace } = place;
+    sh(
+      workspace,
+      "mkdir d; for f in out both inside alone; do echo 1 > $f; done; ln out ../out; ln both ../both; ln both d/both; ln inside d/inside",
+    );
+    const thread = (await useRewind(place)).thread("t");
+    await thread.checkpoint();
+    sh(workspace, "for f in out both inside alone; do echo 2 > $f; done; echo new > new; ln new ../new");
+    await thread.checkpoint();
+    const plan = await thread.rewind({ to: "c0", dryRun: true });
+    const back = await thread.rewind({ to: "c0" });
+    const reason = "went back; names outside of the workspace still lead to the file that was there";
+    expect(back.notRestored).toEqual(["both", "out", "d/both"].map((path) => ({ path, reason })));
+    expect(plan.notRestored).toEqual(back.notRestored);
+    expect(back.restored.changed).toEqual(["alone", "both", "d/inside", "out"]);
+    expect(
+      sh(workspace, "cat out both d/both inside d/inside alone ../out ../both ../new; stat -c %h out both inside"),
+    ).toBe("1\n1\n1\n1\n1\n1\n2\n2\nnew\n1\n2\n2\n");
+    expect((await thread.rewind({ to: "c0" })).notRestored).toEqual([]);
+  },
+);
+
+onBothPaths("names outside of the workspace are known to the next process as well", {}, async () => {
+  const place = makePlace();
+  sh(place.workspace, "echo 1 > f; ln f ../f");
+  const first = await useRewind(place);
+  await first.thread("t").checkpoint();
+  sh(place.workspace, "echo 2 > f");
+  await first.thread("t").checkpoint();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await first.thread("t").checkpoint();
+  await endSession(first);
+  const { notRestored } = await (await useRewind(place)).thread("t").rewind({ to: "c0" });
+  expect(notRestored.map((one) => one.path)).toEqual(["f"]);
 });

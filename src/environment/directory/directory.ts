@@ -28,6 +28,7 @@ import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, to
 import { openPosix } from "./open-posix.ts";
 import { openScanner } from "./open-scanner.ts";
 import type { DirectoryOptions } from "./options.ts";
+import { outsideNames } from "./outside-names.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
 import { isHeld } from "./reach.ts";
@@ -172,10 +173,11 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           if (uncaptured.has(path)) problems.push({ path: display(path), reason: uncapturedReason });
         },
       });
+      const cut = await outsideNames(plan, (path) => seen.lookup(path), groups, breathe);
       if (dryRun) {
         const left = new Set([...keptPaths, ...plan.problems.map((one) => fromDisplay(one.path))]);
         const restored = await summary.changes(breathe, left);
-        return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes] };
+        return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes, ...cut] };
       }
       const firsts = new Map<RawPath, RawPath>();
       for (const [first, members] of groups) {
@@ -198,7 +200,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       return {
         generation: raiseGeneration(),
         restored: await summary.changes(breathe, left),
-        notRestored: [...problems, ...plan.notes, ...writers],
+        notRestored: [...problems, ...plan.notes, ...cut, ...writers],
       };
     } finally {
       posix.close();

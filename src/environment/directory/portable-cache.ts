@@ -5,7 +5,7 @@ import { decodeEntry, encodeEntry } from "./entry.ts";
 import type { ScannedEntry } from "./portable-scan.ts";
 
 const version = 2;
-type Row = [entry: string, dev: string, ino: string, ctimeNs: string, settled: 0 | 1, children: number];
+type Row = [entry: string, dev: string, ino: string, ctimeNs: string, nlink: number, settled: 0 | 1, children: number];
 
 const digestOf = (body: string): string => createHash("sha256").update(body).digest("hex");
 
@@ -20,6 +20,7 @@ export async function saveTree(root: ScannedEntry): Promise<Uint8Array> {
       entry.dev,
       `${entry.ino}`,
       `${entry.ctimeNs}`,
+      entry.nlink,
       entry.settled ? 1 : 0,
       entry.children === null ? -1 : entry.children.entries.length,
     ]);
@@ -38,12 +39,12 @@ export function loadTree(image: Uint8Array, unsettledFromNs: bigint | null): Sca
     const { version: written, rows } = JSON.parse(body) as { version: number; rows: Row[] };
     if (written !== version) return undefined;
     const stack: ScannedEntry[] = [];
-    for (const [bytes, dev, ino, ctimeNs, settled, count] of rows) {
+    for (const [bytes, dev, ino, ctimeNs, nlink, settled, count] of rows) {
       const entry = decodeEntry(Buffer.from(bytes, "base64"));
       const children =
         count < 0 ? null : { entries: stack.splice(stack.length - count, count), hash: entry.content as Buffer };
       const known = settled === 1 && (unsettledFromNs === null || BigInt(ctimeNs) < unsettledFromNs);
-      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), settled: known, children });
+      stack.push({ ...entry, dev, ino: BigInt(ino), ctimeNs: BigInt(ctimeNs), nlink, settled: known, children });
     }
     return stack[0];
   } catch {

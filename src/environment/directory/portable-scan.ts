@@ -12,6 +12,7 @@ export interface ScannedEntry extends Entry {
   readonly dev: string;
   readonly ino: bigint;
   readonly ctimeNs: bigint;
+  readonly nlink: number;
   /** False while a change in the same clock tick as the reading could hide behind equal times (the racy-clean rule of git's index). */
   readonly settled: boolean;
   readonly children: ScannedTree | null;
@@ -207,12 +208,13 @@ function isUnchanged(known: ScannedEntry, stat: Stat): boolean {
   );
 }
 
-function stamp(stat: Stat): { dev: string; ino: bigint; ctimeNs: bigint; settled: boolean; children: null } {
+function stamp(stat: Stat): Pick<ScannedEntry, "dev" | "ino" | "ctimeNs" | "nlink" | "settled"> & { children: null } {
   const nowNs = BigInt(Date.now()) * 1_000_000n;
   return {
     dev: stat.dev,
     ino: stat.ino,
     ctimeNs: stat.ctimeNs,
+    nlink: stat.nlink,
     settled: stat.ctimeNs < nowNs - (stat.ctimeNs % secondNs === 0n ? 2n * secondNs : clockTickNs),
     children: null,
   };

@@ -28,6 +28,8 @@ export interface Seen {
   readonly size: number;
   readonly mtimeNs: bigint;
   readonly ctimeNs: bigint;
+  /** Names of the inode, also those that no scan sees. */
+  readonly nlink: number;
 }
 
 /**

@@ -1,0 +1,33 @@
+// Files with names outside of the workspace that a restore replaces: those names keep the file that was there, and somebody must know.
+import type { Problem } from "../environment.ts";
+import { entryType } from "./entry.ts";
+import { display, type RawPath } from "./names.ts";
+import type { Plan } from "./plan.ts";
+import type { Seen } from "./scanner.ts";
+
+export async function outsideNames(
+  plan: Plan,
+  seen: (path: RawPath) => Seen | undefined,
+  groups: ReadonlyMap<RawPath, readonly RawPath[]>,
+  breathe: () => Promise<void> | undefined,
+): Promise<Problem[]> {
+  const inside = new Map<RawPath, number>();
+  for (const members of groups.values()) {
+    for (const member of members) inside.set(member, members.length);
+    const pause = breathe();
+    if (pause !== undefined) await pause;
+  }
+  const found: Problem[] = [];
+  for (const list of [plan.moves, plan.links]) {
+    for (const { path } of list) {
+      const entry = seen(path);
+      if (entry !== undefined && entry.type !== entryType.directory && entry.nlink > (inside.get(path) ?? 1)) {
+        const reason = "went back; names outside of the workspace still lead to the file that was there";
+        found.push({ path: display(path), reason });
+      }
+      const pause = breathe();
+      if (pause !== undefined) await pause;
+    }
+  }
+  return found;
+}
