@@ -270,6 +270,7 @@ describe.each(["native", "portable"] as const)("what is stored, %s", (way) => {
       cacheFile: join(place.base, "cache"),
       isHeld: () => false,
       raiseGeneration: () => 1,
+      watches: false,
     });
     const manifest = { files: snapshot.toString("hex"), processes: null };
     return { place, restore: () => environment.restore(manifest), close: () => store.close() };
