@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/fanotify.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -156,11 +157,42 @@ std::unique_ptr<Watch> Watch::open(int root, std::string& reason) {
     reason = errno == EPERM ? "needs root" : std::string("fanotify_mark: ") + std::strerror(errno);
     return nullptr;
   }
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC));
+  if (stop.get() < 0) {
+    reason = std::string("eventfd: ") + std::strerror(errno);
+    return nullptr;
+  }
   const uint64_t device = static_cast<uint64_t>(stat.value().devMajor) << 32 | stat.value().devMinor;
-  std::unique_ptr<Watch> watch(
-      new Watch(std::move(events), std::move(mounts), std::move(aio), kind, device, path));
-  watch->mounts_ = readMounts(path);
-  return watch;
+  return std::unique_ptr<Watch>(
+      new Watch(std::move(events), std::move(mounts), std::move(aio), std::move(stop), kind, device, path));
+}
+
+Watch::Watch(UniqueFd events, UniqueFd mountinfo, UniqueFd aio, UniqueFd stop, FileSystem kind, uint64_t device,
+             std::string root)
+    : events_(std::move(events)), mountinfo_(std::move(mountinfo)), aio_(std::move(aio)), stop_(std::move(stop)),
+      kind_(kind), device_(device), root_(std::move(root)), mounts_(readMounts(root_)),
+      collector_([this] { collect(); }) {}
+
+Watch::~Watch() {
+  const uint64_t one = 1;
+  // It fails only where the counter is full, and then it wakes as well.
+  [[maybe_unused]] const ssize_t told = write(stop_.get(), &one, sizeof(one));
+  collector_.join();
+}
+
+void Watch::collect() {
+  constexpr int pauseMs = 50;
+  while (true) {
+    pollfd asked[] = {{stop_.get(), POLLIN, 0}, {events_.get(), POLLIN, 0}};
+    if (poll(asked, 2, -1) < 0 && errno != EINTR) return;
+    if (asked[0].revents != 0) return;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!readEvents()) lost_ = true;
+    }
+    // Many at once cost less than each by itself.
+    if (poll(asked, 1, pauseMs) > 0) return;
+  }
 }
 
 bool Watch::take(Changes& changes) {
@@ -171,14 +203,32 @@ bool Watch::take(Changes& changes) {
     mounts_ = std::move(now);
   }
   // An overlay may write to the files of its upper layer without a word.
-  if (!readEvents(changes) || mounts_.upperInside) complete = false;
+  if (mounts_.upperInside) complete = false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!readEvents() || lost_) complete = false;
+  lost_ = false;
+  const auto add = [](std::vector<uint64_t>& all, std::vector<uint64_t>& some) {
+    all.insert(all.end(), some.begin(), some.end());
+    some.clear();
+  };
+  add(changes.inodes, collected_.inodes);
+  add(changes.unstamped, collected_.unstamped);
   addLoops(changes);
   sortOnce(changes.inodes);
   sortOnce(changes.unstamped);
   return complete;
 }
 
-bool Watch::readEvents(Changes& changes) {
+bool Watch::readEvents() {
+  // A whole tree was made or removed: looking at everything is as good.
+  constexpr size_t most = 1 << 19;
+  for (std::vector<uint64_t>* inodes : {&collected_.inodes, &collected_.unstamped}) {
+    if (inodes->size() < most / 2) continue;
+    sortOnce(*inodes);
+    if (inodes->size() < most / 2) continue;
+    inodes->clear();
+    lost_ = true;
+  }
   alignas(fanotify_event_metadata) char buffer[32 << 10];
   while (true) {
     const ssize_t size = read(events_.get(), buffer, sizeof(buffer));
@@ -193,9 +243,9 @@ bool Watch::readEvents(Changes& changes) {
       const auto* handle = reinterpret_cast<const file_handle*>(info->handle);
       const std::optional<uint64_t> inode = inodeOf(kind_, *handle);
       if (!inode) return false;
-      changes.inodes.push_back(*inode);
+      collected_.inodes.push_back(*inode);
       // On tmpfs stores through a mapping move no time; its end is told like that of any writing.
-      if (kind_ == FileSystem::tmpfs && (event->mask & FAN_CLOSE_WRITE) != 0) changes.unstamped.push_back(*inode);
+      if (kind_ == FileSystem::tmpfs && (event->mask & FAN_CLOSE_WRITE) != 0) collected_.unstamped.push_back(*inode);
     }
   }
 }

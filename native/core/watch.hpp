@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "file-system.hpp"
@@ -20,6 +22,9 @@ class Watch {
  public:
   /** Begins to watch the file system of `root`. Null: `reason` says why it cannot. */
   static std::unique_ptr<Watch> open(int root, std::string& reason);
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch();
 
   /** Adds what changed since the last call. False when something may be missing. */
   bool take(Changes& changes);
@@ -32,13 +37,15 @@ class Watch {
     bool upperInside = false;
   };
 
-  Watch(UniqueFd events, UniqueFd mountinfo, UniqueFd aio, FileSystem kind, uint64_t device, std::string root)
-      : events_(std::move(events)), mountinfo_(std::move(mountinfo)), aio_(std::move(aio)), kind_(kind),
-        device_(device), root_(std::move(root)) {}
+  Watch(UniqueFd events, UniqueFd mountinfo, UniqueFd aio, UniqueFd stop, FileSystem kind, uint64_t device,
+        std::string root);
 
   static Mounts readMounts(const std::string& root);
 
-  bool readEvents(Changes& changes);
+  /** Takes events out of the kernel's queue, which is short, while nobody scans. */
+  void collect();
+  /** False when some were lost. The caller holds the lock. */
+  bool readEvents();
   bool aioInUse() const;
   /** Any of the namespace. */
   bool mountsMoved() const;
@@ -47,10 +54,15 @@ class Watch {
   const UniqueFd events_;
   const UniqueFd mountinfo_;
   const UniqueFd aio_;
+  const UniqueFd stop_;
   const FileSystem kind_;
   const uint64_t device_;
   const std::string root_;
   Mounts mounts_;
+  std::mutex mutex_;
+  Changes collected_;
+  bool lost_ = false;
+  std::thread collector_;
 };
 
 }  // namespace agentrewind
