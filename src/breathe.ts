@@ -1,7 +1,7 @@
 // Cuts long synchronous work into slices, so that the event loop is never held for more than a few milliseconds.
 import { performance } from "node:perf_hooks";
 
-const sliceMs = 3;
+const sliceMs = 2;
 
 /** Yields to the event loop when the slice is used up. */
 export type Breathe = () => Promise<void> | undefined;

@@ -184,7 +184,8 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         for (const member of members) firsts.set(member, first);
         await breathe();
       }
-      const writers = await writersOfReplaced(posix.native, plan, (path) => seen.lookup(path), breathe);
+      const writers = writersOfReplaced(posix.native, plan, (path) => seen.lookup(path), breathe);
+      writers.catch(() => {});
       fresh = undefined;
       problems.push(
         ...plan.problems,
@@ -194,13 +195,15 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           stage,
           known: (path) => knownAt(seen, firsts, path),
           shared: (path) => firsts.has(path),
+          // An inode's number may be another file's once it has gone.
+          beforeTouching: writers,
         })),
       );
       const left = new Set([...keptPaths, ...problems.map((one) => fromDisplay(one.path))]);
       return {
         generation: raiseGeneration(),
         restored: await summary.changes(breathe, left),
-        notRestored: [...problems, ...plan.notes, ...cut, ...writers],
+        notRestored: [...problems, ...plan.notes, ...cut, ...(await writers)],
       };
     } finally {
       posix.close();

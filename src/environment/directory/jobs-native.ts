@@ -8,6 +8,7 @@ import { entryFlag, entryType } from "./entry.ts";
 import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
 
 const batchBytes = 512 << 10;
+const firstBytes = 4 << 10;
 const header = 24;
 const knownSize = 32;
 const recordSize = 64;
@@ -70,7 +71,7 @@ export function nativeJobs(
 /** Jobs as native/core/restore-job.cpp reads them. */
 class Batch {
   readonly jobs: Job[] = [];
-  #buffer = Buffer.allocUnsafe(batchBytes + (64 << 10));
+  #buffer = Buffer.allocUnsafe(firstBytes);
   size = 0;
 
   bytes(): Buffer {

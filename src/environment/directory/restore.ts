@@ -20,6 +20,8 @@ export interface ApplyOptions {
   readonly known: (path: RawPath) => Known | undefined;
   /** Of that tree: paths of inodes with several names. */
   readonly shared: (path: RawPath) => boolean;
+  /** Settled before anything of the workspace is touched. */
+  readonly beforeTouching?: Promise<unknown>;
 }
 
 /** Refusals that concern one path: they are reported, the rest goes on. */
@@ -67,6 +69,7 @@ class Application {
     fault("restore.planned");
     if (posix.stat(stage) !== undefined) await this.#clear();
     if (staged) await this.#stageAll();
+    else await this.#options.beforeTouching;
     fault("restore.staged");
     try {
       await this.#removeAll();
@@ -93,6 +96,7 @@ class Application {
         await this.#do(level, ({ path, at }) => ({ operation: operation.makeDirectory, path, at }));
       }
       await this.#do(this.#plan.staged, ({ path, at, entry }) => ({ operation: operation.stage, path, at, entry }));
+      await this.#options.beforeTouching;
     } catch (error) {
       await this.#clear();
       if (root !== undefined) putRootBack(posix, root);
@@ -108,7 +112,8 @@ class Application {
       if (systemCode(error) === "EACCES" && openFolder(posix, "")) posix.makeDirectory(stage);
       else throw error;
     }
-    for (let i = 0; i < stageFolders; i++) posix.makeDirectory(join(stage, `${i}`));
+    const count = Math.min(stageFolders, Math.max(this.#plan.moves.size, this.#plan.links.length));
+    for (let i = 0; i < count; i++) posix.makeDirectory(join(stage, `${i}`));
   }
 
   #clear(): Promise<void> {
