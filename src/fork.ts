@@ -14,9 +14,9 @@ import { manifestOf } from "./session/perform.ts";
 import type { RewindResult } from "./session/types.ts";
 import { branchId } from "./session/views.ts";
 import { type Branches, type BranchRow, identityText } from "./store/branches.ts";
-import type { CheckpointRow, ThreadRow } from "./store/catalog.ts";
 import { makeFolder, removeFolder as removeEmpty, remove as removeFile, rename } from "./store/io.ts";
 import { takeLock } from "./store/lock.ts";
+import type { CheckpointRow, ThreadRow } from "./store/rows.ts";
 import type { Store } from "./store/store.ts";
 import { requireApart, resolveWorkspace } from "./workspace.ts";
 

@@ -1,7 +1,7 @@
 // Which rewinds are refused, and what to do instead.
 import type { FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
-import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
 import { covers } from "./paths.ts";

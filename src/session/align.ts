@@ -1,6 +1,6 @@
 // Where does the framework's own state stand? Its context decides, and the environment follows (invariant 9).
 import { RewindError } from "../errors.ts";
-import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";

@@ -1,6 +1,6 @@
 // Whose changes are these? Along a lineage, tells the agent's changes of files from somebody else's (design: external changes).
 import type { Environment, FileChanges, Manifest } from "../environment/environment.ts";
-import type { CheckpointRow } from "../store/catalog.ts";
+import type { CheckpointRow } from "../store/rows.ts";
 import { changedPaths } from "./texts.ts";
 
 export interface Attribution {

@@ -1,6 +1,6 @@
 // Lessons: bounded, with secrets masked, and listed newest first.
 import { RewindError } from "../errors.ts";
-import type { LessonRow } from "../store/catalog.ts";
+import type { LessonRow } from "../store/rows.ts";
 import type { Lesson } from "./types.ts";
 
 export const lessonLimit = 2_000;

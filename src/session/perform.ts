@@ -4,7 +4,7 @@ import type { Captured, FileChanges, Manifest, Problem } from "../environment/en
 import { isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
-import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { lessonsToTell } from "./lessons.ts";

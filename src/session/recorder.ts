@@ -5,7 +5,7 @@ import type { Captured, FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
-import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import type { SessionDeps } from "./deps.ts";
 import { manifestOf } from "./perform.ts";

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Captured } from "../environment/environment.ts";
 import { isRewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
-import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { finish, manifestOf, noActivity, type Payload } from "./perform.ts";
 import { checkpointId } from "./views.ts";

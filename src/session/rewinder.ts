@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Restored } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, RewindRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import {
   requireBudget,
   requireChannels,

@@ -4,7 +4,7 @@ import type { RunningTool } from "../coordinator/coordinator.ts";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
 import { type Alignment, alignThread, type Boundary } from "./align.ts";
 import { cleanLabel } from "./clean.ts";

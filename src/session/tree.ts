@@ -1,6 +1,6 @@
 // A thread's checkpoints as they are looked at: one, a lineage, the whole tree, the list for the model.
 import { RewindError } from "../errors.ts";
-import type { CheckpointRow, ThreadRow } from "../store/catalog.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { requireCheckpoint } from "./admissible.ts";
 import type { SessionDeps } from "./deps.ts";
 import { maskSecrets } from "./lessons.ts";

@@ -1,6 +1,6 @@
 // A model decision under way: the pair is captured while the model thinks, and the reply's tools wait at its gate.
 import { performance } from "node:perf_hooks";
-import type { CheckpointRow } from "../store/catalog.ts";
+import type { CheckpointRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { PairRequest, Recorder } from "./recorder.ts";
 import type { Activity, Checkpoint } from "./types.ts";

@@ -1,6 +1,6 @@
 // Catalog rows as the public Checkpoint.
 import { RewindError } from "../errors.ts";
-import type { CheckpointRow, Partial } from "../store/catalog.ts";
+import type { CheckpointRow, Partial } from "../store/rows.ts";
 import type { Checkpoint, CheckpointKind, CheckpointState } from "./types.ts";
 
 export const checkpointId = (row: { seq: number }): string => `c${row.seq}`;

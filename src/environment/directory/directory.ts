@@ -1,11 +1,11 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
-import { closeSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs";
-import { normalize, resolve } from "node:path";
+import { closeSync, readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
-import { makeFolder, writeAll } from "../../store/io.ts";
+import { makeFolder } from "../../store/io.ts";
 import type { Hash } from "../../store/objects.ts";
 import type {
   Capture,
@@ -24,7 +24,8 @@ import { type Entry, type EntryType, entryType } from "./entry.ts";
 import { forkDirectory } from "./fork.ts";
 import type { Known } from "./job.ts";
 import { openJobs } from "./jobs.ts";
-import { callerPath, display, fromBytes, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
+import { linkFree } from "./link-free.ts";
+import { callerPath, display, fromDisplay, parentOf, type RawPath, toBytes } from "./names.ts";
 import { openPosix } from "./open-posix.ts";
 import { openScanner } from "./open-scanner.ts";
 import type { DirectoryOptions } from "./options.ts";
@@ -38,6 +39,7 @@ import type { Scan, Scanner } from "./scanner.ts";
 import { requireKnown } from "./selection.ts";
 import { changedBetween, pathScope, uncapturedReason } from "./since.ts";
 import { compareTrees, findEntry, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
+import { makeFolders, replaceFile } from "./write-file.ts";
 import { writersOfReplaced } from "./writers.ts";
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
@@ -337,84 +339,6 @@ function probeLacks(root: string): readonly string[] {
   const posix = openPosix(root);
   posix.close();
   return posix.lacks;
-}
-
-/** Where the links of `path` lead, as a path without links. @throws PATH_OUTSIDE when that is not in the workspace */
-function linkFree(root: string, path: RawPath, hops = 0): RawPath {
-  const top = realpathSync(root, "buffer");
-  let known = path;
-  let rest: RawPath = "";
-  for (;;) {
-    try {
-      const real = realpathSync(Buffer.concat([top, Buffer.from("/"), toBytes(known)]), "buffer");
-      const inside =
-        real.equals(top) || real.subarray(0, top.length + 1).equals(Buffer.concat([top, Buffer.from("/")]));
-      if (!inside) throw outsideError(path);
-      const found = fromBytes(real.subarray(top.length + 1));
-      return found === "" ? rest : rest === "" ? found : `${found}/${rest}`;
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT" || known === "") throw error;
-      const target = linkTarget(Buffer.concat([top, Buffer.from("/"), toBytes(known)]));
-      if (target !== undefined && hops < hopLimit) {
-        // A link to what is not there yet: its own text says where that would be.
-        const start = fromBytes(top);
-        const led = normalize(
-          target.startsWith("/") ? target : `${start}/${linkFree(root, parentOf(known), hops + 1)}/${target}`,
-        );
-        if (!led.startsWith(`${start}/`)) throw outsideError(path);
-        return linkFree(root, led.slice(start.length + 1) + (rest === "" ? "" : `/${rest}`), hops + 1);
-      }
-      rest = rest === "" ? baseOf(known) : `${baseOf(known)}/${rest}`;
-      known = parentOf(known);
-    }
-  }
-}
-
-/** As many as the kernel follows. */
-const hopLimit = 40;
-
-function linkTarget(path: Buffer): RawPath | undefined {
-  try {
-    return fromBytes(readlinkSync(path, "buffer"));
-  } catch {
-    return undefined;
-  }
-}
-
-function outsideError(path: RawPath): RewindError {
-  return new RewindError("PATH_OUTSIDE", `${display(path)} leads out of the workspace.`, {
-    hint: "Name a file inside the workspace.",
-  });
-}
-
-const baseOf = (path: RawPath): RawPath => path.slice(path.lastIndexOf("/") + 1);
-
-function makeFolders(posix: Posix, folder: RawPath): void {
-  if (folder === "" || posix.stat(folder) !== undefined) return;
-  makeFolders(posix, parentOf(folder));
-  posix.makeDirectory(folder);
-  posix.setMode(folder, 0o777 & ~process.umask());
-}
-
-/** Writes through an existing file, so that its mode and its other names stay; makes a new one otherwise. */
-function replaceFile(posix: Posix, path: RawPath, data: string | Uint8Array): void {
-  const present = posix.stat(path);
-  if (present === undefined) {
-    const fd = posix.create(path);
-    try {
-      writeAll(fd, Buffer.from(data), 0);
-    } finally {
-      closeSync(fd);
-    }
-    posix.setMode(path, 0o666 & ~process.umask());
-    return;
-  }
-  const fd = posix.openWrite(path);
-  try {
-    writeAll(fd, Buffer.from(data), 0);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 function listedType(type: EntryType): DirectoryEntry["type"] {

@@ -1,0 +1,142 @@
+// Rows of the catalog, and what is put into it.
+export interface ThreadRow {
+  readonly id: number;
+  readonly name: string;
+  readonly head: number | null;
+  readonly next_seq: number;
+  readonly forked_from: number | null;
+  /** JSON: ids of the lessons that the context at the head contains. */
+  readonly lessons: string;
+  readonly active_at: string;
+}
+
+export interface ManifestRow {
+  readonly files: string | null;
+  readonly processes: string | null;
+}
+
+/** `none`: no tool ran behind it; `waiting`: none has begun yet; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
+export type ToolsMark = "none" | "waiting" | "ran" | "unknown";
+
+export interface CheckpointRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly thread_name: string;
+  readonly seq: number;
+  readonly parent: number | null;
+  readonly timeline: number | null;
+  readonly turn: number;
+  readonly kind: string;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly label: string | null;
+  readonly anchor: string | null;
+  readonly context: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly files: string | null;
+  readonly processes: string | null;
+  readonly tools: ToolsMark;
+  readonly tools_files: string | null;
+  readonly tools_processes: string | null;
+  /** JSON, as are activity, problems, timings and lessons. */
+  readonly changes: string | null;
+  readonly activity: string;
+  readonly problems: string;
+  readonly timings: string;
+  readonly lessons: string;
+  /** How many checkpoints between its parent and it were pruned. */
+  readonly pruned: number;
+  /** JSON of Partial; null where both halves are of one moment. */
+  readonly partial: string | null;
+  /** Number of the branch whose thread it is; null outside of branches. */
+  readonly branch: number | null;
+  readonly created_at: string;
+}
+
+/** Some paths of a state come from another checkpoint than the rest. */
+export interface Partial {
+  readonly from: number;
+  readonly paths: readonly string[];
+}
+
+export interface NewCheckpoint {
+  readonly thread: number;
+  readonly seq: number;
+  readonly parent: number | null;
+  readonly turn: number;
+  readonly kind: string;
+  readonly state: "captured" | "not-restorable";
+  readonly reason: string | null;
+  readonly label: string | null;
+  readonly anchor: string | null;
+  readonly context: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly manifest: ManifestRow | null;
+  readonly changes: unknown;
+  readonly activity: unknown;
+  readonly problems: unknown;
+  readonly timings: unknown;
+  readonly lessons: readonly number[];
+  readonly partial?: Partial;
+}
+
+export interface RewindRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly key: string | null;
+  readonly kind: string;
+  readonly requested_by: string;
+  readonly scope: string;
+  readonly head_before: number | null;
+  /** Null when it was pruned, as with `target`. */
+  readonly left_at: number | null;
+  readonly left_seq: number;
+  readonly target: number | null;
+  readonly target_seq: number;
+  readonly epoch: number;
+  readonly delivered: number;
+  readonly undone: number;
+  readonly result: string;
+  readonly created_at: string;
+}
+
+export interface LessonRow {
+  readonly id: number;
+  readonly text: string;
+  readonly from_seq: number;
+  readonly to_seq: number;
+  readonly created_at: string;
+}
+
+export interface IntentRow {
+  readonly id: number;
+  readonly thread: number;
+  readonly kind: string;
+  readonly payload: string;
+}
+
+/** What closes a rewind: the heads move, the epoch rises, the rewind, its lesson and the intent's end are stored (F-22). */
+export interface RewindCommit {
+  readonly intent: number | null;
+  readonly thread: number;
+  readonly key: string | null;
+  readonly kind: string;
+  readonly requestedBy: string;
+  readonly scope: string;
+  readonly headBefore: number | null;
+  readonly leftAt: number;
+  /** The new head; one that is not there yet is made. */
+  readonly target: number | NewCheckpoint;
+  readonly delivered: boolean;
+  readonly undoes: number | null;
+  readonly lesson: string | null;
+  /** Lessons that the context at the new head contains; the new one is added to them. */
+  readonly lessons: readonly number[];
+  readonly moveThread: boolean;
+  readonly moveTimeline: boolean;
+  /** Number of the branch that is adopted. */
+  readonly adopts: number | null;
+  readonly result: unknown;
+}
