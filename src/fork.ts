@@ -10,7 +10,7 @@ import type { Branch, BranchInfo, ForkRequest, Rewind } from "./opened.ts";
 import { reportProgress } from "./progress.ts";
 import { requireCheckpoint, requireRestorable } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
-import { manifestOf } from "./session/perform.ts";
+import { manifestOf } from "./session/move.ts";
 import type { RewindResult } from "./session/types.ts";
 import { branchId } from "./session/views.ts";
 import { type Branches, type BranchRow, identityText } from "./store/branches.ts";

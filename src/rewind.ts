@@ -10,7 +10,7 @@ import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
-import { manifestOf } from "./session/perform.ts";
+import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
 import { Thread } from "./session/thread.ts";

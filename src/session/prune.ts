@@ -5,7 +5,7 @@ import type { Sql } from "../store/database.ts";
 import type { Collected } from "../store/gc.ts";
 import { keepForkPoints, neededCheckpoints, type PruneRow, pruneRows, removeCheckpoints } from "../store/pruning.ts";
 import type { SessionDeps } from "./deps.ts";
-import { manifestOf } from "./perform.ts";
+import { manifestOf } from "./move.ts";
 
 export interface PruneRequest {
   /** Of each thread the newest N, and the newest N on the way to its head. */

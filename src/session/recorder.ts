@@ -8,7 +8,7 @@ import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import type { SessionDeps } from "./deps.ts";
-import { manifestOf } from "./perform.ts";
+import { manifestOf } from "./move.ts";
 import { storeContext } from "./serializer.ts";
 import type { Activity, Context, Serializer, Timings } from "./types.ts";
 import { checkpointId } from "./views.ts";

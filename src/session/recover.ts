@@ -5,7 +5,8 @@ import { isRewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
-import { finish, manifestOf, noActivity, type Payload } from "./perform.ts";
+import { finish } from "./finish.ts";
+import { manifestOf, noActivity, type Payload } from "./move.ts";
 import { checkpointId } from "./views.ts";
 
 /** The caller holds the lock. @throws DISK_FULL, with everything as it was found */

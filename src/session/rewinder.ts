@@ -14,8 +14,9 @@ import {
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
+import { type Move, type MoveResult, manifestOf, nothing } from "./move.ts";
 import { cleanPaths, selectPaths } from "./paths.ts";
-import { attributedLine, type Move, type MoveResult, manifestOf, nothing, performMove } from "./perform.ts";
+import { attributedLine, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
 import { loadContext, opaqueSerializer } from "./serializer.ts";
 import { rewindMessage } from "./texts.ts";

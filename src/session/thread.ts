@@ -11,7 +11,7 @@ import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
-import { manifestOf, noActivity } from "./perform.ts";
+import { manifestOf, noActivity } from "./move.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";

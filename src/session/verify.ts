@@ -1,7 +1,7 @@
 // Checks that everything a checkpoint points to is there and whole.
 import { contextObjects } from "../store/contexts.ts";
 import type { SessionDeps } from "./deps.ts";
-import { manifestOf } from "./perform.ts";
+import { manifestOf } from "./move.ts";
 import { checkpointId } from "./views.ts";
 
 export interface Finding {

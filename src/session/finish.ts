@@ -1,0 +1,169 @@
+// The second half of a move, which may be run again after a kill: the restore, the message, the commit (F-22, F-24).
+import { performance } from "node:perf_hooks";
+import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
+import { fault } from "../faults.ts";
+import { reportProgress } from "../progress.ts";
+import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/rows.ts";
+import type { SessionDeps } from "./deps.ts";
+import { lessonsToTell } from "./lessons.ts";
+import { lineBetween, type MoveResult, manifestOf, noActivity, nothing, type Payload } from "./move.ts";
+import { describeActivity, rewindMessage } from "./texts.ts";
+import { branchId } from "./views.ts";
+
+/** From the intent to its commit; may be run again after a kill. `since`: the state that was captured right before. */
+export async function finish(
+  deps: SessionDeps,
+  intent: number,
+  thread: ThreadRow,
+  payload: Payload,
+  issued: number,
+  measured: { start: number; bytes: number },
+  since: Manifest | undefined,
+): Promise<RewindRow> {
+  const { catalog, environment } = deps;
+  const target = catalog.checkpoint(payload.target) as CheckpointRow;
+  const left = catalog.checkpoint(payload.left) as CheckpointRow;
+  reportProgress(payload.kind, "restoring the files");
+  const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target, since);
+  fault("rewind.restored");
+
+  const inContext = new Set(JSON.parse(target.lessons) as number[]);
+  const older = payload.scope === "environment" ? [] : lessonsToTell(catalog.lessons(thread.id), inContext);
+  const told = payload.lesson === null ? older : older.filter((row) => row.text !== payload.lesson);
+  const before = lineBetween(deps, target.id, left.id).find((row) => describeActivity(JSON.parse(row.activity)) !== "");
+  const message = rewindMessage({
+    target: `c${target.seq}`,
+    before: before === undefined ? "" : describeActivity(JSON.parse(before.activity), { results: false }),
+    scope: payload.scope,
+    paths: payload.paths,
+    branch: payload.adopts === null ? null : branchId(payload.adopts),
+    restored,
+    notRestored,
+    kept: payload.keep,
+    conflicts: payload.conflicts,
+    effects: [],
+    delivered: payload.deliveredTexts,
+    carried: payload.carried,
+    processes: environment.capabilities.processes,
+    lessons: [...(payload.lesson === null ? [] : [{ text: payload.lesson }]), ...told],
+  });
+  const result: MoveResult = {
+    message,
+    restored,
+    notRestored,
+    external: payload.external,
+    conflicts: payload.conflicts,
+    lessons: told.map((row) => row.id),
+    timings: { exposedMs: performance.now() - measured.start, overlappedMs: 0, bytes: measured.bytes },
+  };
+  const row = catalog.commitRewind(
+    {
+      intent,
+      thread: thread.id,
+      key: payload.key,
+      kind: payload.kind,
+      requestedBy: payload.by,
+      scope: payload.scope,
+      headBefore: payload.headBefore,
+      leftAt: payload.left,
+      target: made ?? payload.target,
+      delivered: payload.delivered,
+      undoes: payload.undoes,
+      lesson: payload.lesson,
+      lessons:
+        made !== null
+          ? made.lessons
+          : payload.kind === "align"
+            ? [...inContext]
+            : [...inContext, ...told.map((one) => one.id)],
+      moveThread: payload.scope !== "environment" || made !== null,
+      moveTimeline: payload.scope !== "context",
+      adopts: payload.adopts,
+      result,
+    },
+    issued,
+  );
+  fault("rewind.committed");
+  // It happened, whatever the disk says now. Its intent is on disk: after a power loss that takes this commit along the next open does it again.
+  await deps.syncLog().catch(() => {});
+  return row;
+}
+
+interface RestoredTo {
+  readonly restored: FileChanges;
+  readonly notRestored: readonly Problem[];
+  /** What a restore of paths makes the head. */
+  readonly made: NewCheckpoint | null;
+}
+
+async function restoreTo(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  payload: Payload,
+  left: CheckpointRow,
+  target: CheckpointRow,
+  since: Manifest | undefined,
+): Promise<RestoredTo> {
+  const { environment } = deps;
+  const { scope, paths, keep } = payload;
+  if (scope === "context") return { restored: nothing, notRestored: [], made: null };
+  const options = {
+    keep: new Set(keep),
+    ...(paths === null ? {} : { paths: new Set(paths) }),
+    ...(since === undefined ? {} : { since }),
+  };
+  const { restored, notRestored } = await environment.restore(manifestOf(target), options);
+  const known = left.state !== "not-restorable";
+  if (paths !== null) {
+    const after = await environment.capture().captured;
+    // Durable before it is published: a head that is lost with the machine would take its conversation along.
+    await deps.objects.sync();
+    const changes = known ? await environment.diff(manifestOf(left), after.manifest) : null;
+    return { restored: changes ?? restored, notRestored, made: mixed(thread, payload, left, after, changes) };
+  }
+  const fromLeft = since !== undefined && since.files === left.files && since.processes === left.processes;
+  if (fromLeft || !known) return { restored, notRestored, made: null };
+  const all = await environment.diff(manifestOf(left), manifestOf(target));
+  return { restored: without(all, new Set([...keep, ...notRestored.map((one) => one.path)])), notRestored, made: null };
+}
+
+/** The conversation that was left, with files of two moments. */
+const mixed = (
+  thread: ThreadRow,
+  payload: Payload,
+  left: CheckpointRow,
+  after: Captured,
+  changes: FileChanges | null,
+): NewCheckpoint => ({
+  thread: thread.id,
+  seq: payload.seq as number,
+  parent: left.id,
+  turn: left.turn,
+  kind: "partial",
+  state: "captured",
+  reason: null,
+  label: null,
+  anchor: null,
+  context: left.context,
+  messages: left.messages,
+  serializer: left.serializer,
+  manifest: after.manifest,
+  changes,
+  activity: noActivity,
+  problems: after.problems,
+  timings: { exposedMs: after.captureMs, overlappedMs: 0, bytes: after.bytes },
+  lessons: JSON.parse(thread.lessons) as number[],
+  partial: { from: payload.target, paths: payload.paths as readonly string[] },
+});
+
+function without(changes: FileChanges, keep: ReadonlySet<string>): FileChanges {
+  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !keep.has(path));
+  return {
+    added: rest(changes.added),
+    removed: rest(changes.removed),
+    changed: rest(changes.changed),
+    mode: rest(changes.mode),
+    type: rest(changes.type),
+    renamed: changes.renamed.filter((one) => !keep.has(one.from) && !keep.has(one.to)),
+  };
+}
