@@ -19,6 +19,9 @@ const present = {
   tmpfs: () => isRoot && process.platform === "linux",
   fuse: () => isRoot && existsSync("/dev/fuse"),
   loop: () => isRoot && existsSync("/dev/loop-control"),
+  /** May make and mount a btrfs, or an XFS. */
+  btrfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.btrfs", ["--version"]).status === 0,
+  xfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.xfs", ["-V"]).status === 0,
   /** A C compiler. */
   compiler: () => spawnSync("cc", ["--version"]).status === 0,
   python: () => pythonPath() !== null,

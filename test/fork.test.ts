@@ -3,11 +3,12 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Branch, Rewind } from "agentrewind";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../src/faults.ts";
 import { lacking } from "./capabilities.ts";
 import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
+import { mountNew } from "./helpers/file-system.ts";
 import { runSteps, type Step } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
@@ -44,8 +45,8 @@ const states = [
 const small = ["echo 1 > a; mkdir d; echo 1 > d/f; ln a d/hard", "echo 2 > a; rm -r d; echo 2 > new"] as const;
 
 /** c0 and c1 of thread "t1", whose head is c1; the workspace is as c1. */
-async function makeScene([first, second]: readonly [string, string] = states): Promise<Scene> {
-  const place = makePlace();
+async function makeScene([first, second]: readonly [string, string] = states, parent?: string): Promise<Scene> {
+  const place = makePlace(parent);
   const rewind = await useRewind(place);
   const thread = rewind.thread("t1");
   sh(place.workspace, first);
@@ -64,6 +65,21 @@ const ids = (rewind: Rewind, all = false): string[] =>
     .map((one) => one.id);
 
 describe("fork", () => {
+  for (const kind of ["btrfs", "xfs"] as const) {
+    test.skipIf(lacking(kind))(`where the file system can, copies share their contents: ${kind}`, async () => {
+      const mounted = mountNew(kind);
+      onTestFinished(() => mounted.end());
+      const { rewind, trees } = await makeScene(states, mounted.folder);
+      const branches = await fork(rewind, "c0", { thread: "t1", count: 3 });
+      for (const branch of branches) {
+        expect(digestTree(branch.workspace)).toEqual(trees[0]);
+        expect(sh(branch.workspace, "filefrag -v big")).toContain("shared");
+      }
+      for (const [index, branch] of branches.entries()) write(branch.workspace, "big", `${index}`);
+      expect(branches.map((branch) => read(branch.workspace, "big"))).toEqual(["0", "1", "2"]);
+    });
+  }
+
   test("F-28: N equal folders, and the workspace stays as it is", async () => {
     const { place, rewind, trees } = await makeScene();
     const branches = await fork(rewind, "c0", { thread: "t1", count: 4 });

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "./capabilities.ts";
+import { type Mounted, mountNew } from "./helpers/file-system.ts";
 import { Mapper } from "./helpers/mapper.ts";
 import { type Bench, bench, closeBenches, type Scanned } from "./helpers/scanning.ts";
 import { makePlace, type Place } from "./helpers/workspace.ts";
@@ -65,12 +66,6 @@ async function watchedPlace(parent: string): Promise<Watched> {
   return { place, at: (name) => join(place.workspace, name), watched, scan };
 }
 
-function makeTmpfs(): string {
-  const folder = fs.mkdtempSync(join(tmpdir(), "agentrewind-watch-"));
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "none", folder]);
-  return folder;
-}
-
 const changes: readonly [title: string, command: string][] = [
   ["a write", "echo more >> a/b/f-3"],
   ["a write of the same size that puts the time back", "touch -r d/two ../t; echo 3 > d/two; touch -r ../t d/two"],
@@ -100,19 +95,19 @@ const changes: readonly [title: string, command: string][] = [
   ["everything", "rm -rf ./*"],
 ];
 
-describe.skipIf(skip).each(["the disk", "tmpfs"])("on %s", (where) => {
+describe.each(["the disk", "tmpfs", "btrfs", "xfs"] as const)("on %s", (where) => {
+  const lacks = skip || (where !== "the disk" && lacking(where));
   let parent = tmpdir();
-  if (where === "tmpfs") {
+  if (where !== "the disk" && !lacks) {
+    let mounted: Mounted;
     beforeAll(() => {
-      parent = makeTmpfs();
+      mounted = mountNew(where);
+      parent = mounted.folder;
     });
-    afterAll(() => {
-      execFileSync("umount", ["-l", parent]);
-      fs.rmdirSync(parent);
-    });
+    afterAll(() => mounted.end());
   }
 
-  test("every kind of change is named, and nothing else is looked at", async () => {
+  test.skipIf(lacks)("every kind of change is named, and nothing else is looked at", async () => {
     const { place, scan } = await watchedPlace(parent);
     const untold: string[] = [];
     for (const [title, command] of changes) {
@@ -129,7 +124,7 @@ describe.skipIf(skip).each(["the disk", "tmpfs"])("on %s", (where) => {
     expect(untold.length, untold.join(", ")).toBeLessThan(4);
   });
 
-  test("a write through another mount", async () => {
+  test.skipIf(lacks)("a write through another mount", async () => {
     const { place, scan } = await watchedPlace(parent);
     const other = join(place.base, "mount");
     fs.mkdirSync(other);
@@ -141,7 +136,7 @@ describe.skipIf(skip).each(["the disk", "tmpfs"])("on %s", (where) => {
     expect([trusted, written > 100_000]).toEqual([true, true]);
   });
 
-  test("stores through a mapping, also of a descriptor that was open before", async () => {
+  test.skipIf(lacks)("stores through a mapping, also of a descriptor that was open before", async () => {
     const { at, scan } = await watchedPlace(parent);
     const mapper = new Mapper();
     ended.push(() => mapper.end());
@@ -160,7 +155,7 @@ describe.skipIf(skip).each(["the disk", "tmpfs"])("on %s", (where) => {
     expect((await scan()).written).toBeLessThan(1000);
   });
 
-  test("a mapping that was made and ended between two scans", async () => {
+  test.skipIf(lacks)("a mapping that was made and ended between two scans", async () => {
     const { at, scan } = await watchedPlace(parent);
     const mapper = new Mapper();
     ended.push(() => mapper.end());
@@ -172,7 +167,7 @@ describe.skipIf(skip).each(["the disk", "tmpfs"])("on %s", (where) => {
     expect([trusted, written > 100_000]).toEqual([true, true]);
   });
 
-  test("what is mounted inside is left alone", async () => {
+  test.skipIf(lacks)("what is mounted inside is left alone", async () => {
     const { at, scan } = await watchedPlace(parent);
     execFileSync("mount", ["-t", "tmpfs", "none", at("empty")]);
     ended.push(() => execFileSync("umount", ["-l", at("empty")]));

@@ -1,0 +1,31 @@
+// A file system of its own, mounted in a temporary folder.
+import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface Mounted {
+  readonly folder: string;
+  end(): void;
+}
+
+export function mountNew(kind: "tmpfs" | "btrfs" | "xfs"): Mounted {
+  const base = fs.mkdtempSync(join(tmpdir(), `agentrewind-${kind}-`));
+  const folder = join(base, "mounted");
+  fs.mkdirSync(folder);
+  if (kind === "tmpfs") execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "none", folder]);
+  else {
+    const image = join(base, "image");
+    fs.writeFileSync(image, "");
+    fs.truncateSync(image, 320 << 20);
+    execFileSync(`mkfs.${kind}`, ["-q", image], { stdio: "ignore" });
+    execFileSync("mount", ["-o", "loop", image, folder]);
+  }
+  return {
+    folder,
+    end() {
+      execFileSync("umount", ["-l", folder]);
+      fs.rmSync(base, { recursive: true });
+    },
+  };
+}
