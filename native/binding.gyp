@@ -18,6 +18,8 @@
             "core/freezer.cpp",
             "core/hole-map.cpp",
             "core/mappings.cpp",
+            "core/open-files.cpp",
+            "core/processes.cpp",
             "core/scan.cpp",
             "core/scan-content.cpp",
             "core/scan-links.cpp",

@@ -1,20 +1,17 @@
 #include "mappings.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string>
 
+#include "processes.hpp"
 #include "unique-fd.hpp"
-#include "workers.hpp"
 
 namespace agentrewind {
 namespace {
@@ -80,33 +77,6 @@ void readMappings(int maps, std::vector<uint64_t>& inodes) {
   fclose(file);
 }
 
-/** The kernel's own threads, which map nothing, are the children of process 2 where it can be seen. Sorted. */
-std::vector<int> kernelThreads() {
-  std::vector<int> threads;
-  constexpr unsigned long kernelThread = 0x00200000;  // PF_KTHREAD
-  std::ifstream stat("/proc/2/stat");
-  std::string text;
-  unsigned long flags = 0;
-  if (!std::getline(stat, text) || text.rfind(')') == std::string::npos) return threads;
-  if (sscanf(text.c_str() + text.rfind(')') + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) != 1) return threads;
-  if ((flags & kernelThread) == 0) return threads;
-  std::ifstream children("/proc/2/task/2/children");
-  for (int thread; children >> thread;) threads.push_back(thread);
-  std::sort(threads.begin(), threads.end());
-  return threads;
-}
-
-std::vector<int> userProcesses() {
-  std::vector<int> processes;
-  const std::vector<int> kernel = kernelThreads();
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir("/proc"), closedir);
-  while (const dirent* entry = listing ? readdir(listing.get()) : nullptr) {
-    const int process = atoi(entry->d_name);
-    if (process > 0 && !std::binary_search(kernel.begin(), kernel.end(), process)) processes.push_back(process);
-  }
-  return processes;
-}
-
 }  // namespace
 
 std::vector<uint64_t> sharedWritableInodes(int process) {
@@ -117,23 +87,11 @@ std::vector<uint64_t> sharedWritableInodes(int process) {
 }
 
 std::vector<uint64_t> sharedWritableInodes() {
-  const std::vector<int> processes = userProcesses();
-  const unsigned workers = workerCount();
-  std::vector<std::vector<uint64_t>> found(workers);
-  // A few at a time: one process is a matter of microseconds.
-  constexpr size_t atOnce = 32;
-  parallelFor((processes.size() + atOnce - 1) / atOnce, workers, [&](size_t index, unsigned worker) {
-    const size_t to = std::min(processes.size(), (index + 1) * atOnce);
-    for (size_t i = index * atOnce; i < to; i++) {
-      const std::vector<uint64_t> inodes = sharedWritableInodes(processes[i]);
-      found[worker].insert(found[worker].end(), inodes.begin(), inodes.end());
-    }
-  });
-  std::vector<uint64_t> inodes;
-  for (const std::vector<uint64_t>& some : found) inodes.insert(inodes.end(), some.begin(), some.end());
-  std::sort(inodes.begin(), inodes.end());
-  inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());
-  return inodes;
+  return gatherFromProcesses([](int process, InUse& found) {
+           const std::vector<uint64_t> mapped = sharedWritableInodes(process);
+           found.mapped.insert(found.mapped.end(), mapped.begin(), mapped.end());
+         })
+      .mapped;
 }
 
 }  // namespace agentrewind

@@ -104,7 +104,7 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const Changes* 
     return !state.failed;
   };
   // Before the walk: a store through a mapping made later moves the file's times.
-  state.mapped = sharedWritableInodes();
+  state.mapped = changes != nullptr ? changes->mapped : sharedWritableInodes();
   if (changes != nullptr && !changes->unstamped.empty()) {
     std::vector<uint64_t> all;
     std::set_union(state.mapped.begin(), state.mapped.end(), changes->unstamped.begin(), changes->unstamped.end(),

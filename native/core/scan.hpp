@@ -35,6 +35,8 @@ struct Changes {
   std::vector<uint64_t> inodes;
   /** Sorted. These must be read whatever their times say. */
   std::vector<uint64_t> unstamped;
+  /** Sorted. What somebody maps shared and writable. */
+  std::vector<uint64_t> mapped;
   /** Everything is looked at all the same, and what the watcher should have seen is told. */
   bool judge = false;
 };

@@ -16,6 +16,8 @@
 #include <fstream>
 #include <optional>
 
+#include "open-files.hpp"
+
 namespace agentrewind {
 namespace {
 
@@ -196,6 +198,10 @@ void Watch::collect() {
 }
 
 bool Watch::take(Changes& changes) {
+  // Before the events: what is unmapped or closed behind these looks is told by them.
+  InUse used = filesInUse(static_cast<uint32_t>(device_ >> 32), static_cast<uint32_t>(device_));
+  changes.mapped = std::move(used.mapped);
+  changes.inodes.insert(changes.inodes.end(), used.written.begin(), used.written.end());
   bool complete = !aioInUse();
   if (mountsMoved()) {
     Mounts now = readMounts(root_);

@@ -15,8 +15,8 @@ namespace agentrewind {
 
 /**
  * The kernel tells of every write, truncation, change of metadata and change of names on the file system, by whatever name or mount it was made. It does not
- * tell of stores through mappings (the scan samples them), of what loop devices write (looked up), of Linux AIO and of overlays whose upper layer lies in the
- * directory: while there are such, nothing is complete.
+ * tell of stores through mappings: what is mapped or open for writing at a scan is looked at, the end of either is told. Nor of what loop devices write (looked
+ * up), of Linux AIO and of overlays whose upper layer lies in the directory: while there are such, nothing is complete.
  */
 class Watch {
  public:

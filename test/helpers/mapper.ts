@@ -23,6 +23,9 @@ export class Mapper {
   }
 
   map = (file: string, size: number): Promise<string> => this.#tell(`map ${file} ${size}`);
+  mapOpen = (size: number): Promise<string> => this.#tell(`mapopen ${size}`);
+  hide = (): Promise<string> => this.#tell("hide");
+  show = (): Promise<string> => this.#tell("show");
   store = (offset: number, text: string): Promise<string> => this.#tell(`store ${offset} ${hex(text)}`);
   load = async (offset: number, length: number): Promise<string> =>
     Buffer.from(await this.#tell(`load ${offset} ${length}`), "hex").toString();
