@@ -336,7 +336,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 3,
+        format: 4,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,
