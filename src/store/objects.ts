@@ -55,7 +55,8 @@ export interface Objects extends ObjectReader {
 }
 
 interface PlaceRow {
-  readonly pack: number;
+  /** Its name: the number of a deleted pack may be given to another. */
+  readonly pack: string;
   readonly offset: number;
   readonly length: number;
 }
@@ -65,7 +66,9 @@ const rememberedLimit = 100_000;
 
 /** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only). */
 export function openObjects(sql: Sql, folder: string, environment: string | null, uses: Uses): Objects {
-  const find = sql.prepare("SELECT pack, offset, length FROM object WHERE hash = ?");
+  const find = sql.prepare(
+    "SELECT p.name AS pack, o.offset, o.length FROM object o JOIN pack p ON p.id = o.pack WHERE o.hash = ?",
+  );
   const exists = sql.prepare("SELECT 1 FROM object WHERE hash = ?").pluck();
   const holds = sql.prepare("SELECT 1 FROM object WHERE hash = ? AND condemned = 0").pluck();
   const holdsOf = sql
@@ -74,7 +77,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
        SELECT i FROM wanted WHERE EXISTS (SELECT 1 FROM object WHERE hash = substr($names, i * 32 + 1, 32) AND condemned = 0)`,
     )
     .pluck();
-  const packName = sql.prepare("SELECT name FROM pack WHERE id = ?").pluck();
+  const isPack = sql.prepare("SELECT 1 FROM pack WHERE name = ?").pluck();
   const insert = sql.prepare(
     `INSERT INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET pack = excluded.pack, offset = excluded.offset, condemned = 0 WHERE condemned = 1`,
@@ -83,7 +86,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const unsynced = sql.prepare("SELECT id, name, length, synced FROM pack WHERE synced < length");
   const setSynced = sql.prepare("UPDATE pack SET synced = max(synced, ?) WHERE id = ?");
   if (environment !== null) trimPacks(sql, folder, environment);
-  const readers = new Map<number, number>();
+  const readers = new Map<string, number>();
   const remembered = new Set<string>();
   const idle: PackWriter[] = [];
   const busy: PackWriter[] = [];
@@ -113,7 +116,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   function closeDeleted(): void {
     collected = false;
     for (const [pack, fd] of readers) {
-      if (packName.get(pack) !== undefined) continue;
+      if (isPack.get(pack) !== undefined) continue;
       readers.delete(pack);
       closeSync(fd);
     }
@@ -147,7 +150,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
         doubtful.delete(row.id);
       } catch (error) {
         // gc deleted it meanwhile: what was alive of it is on disk elsewhere.
-        if (systemCode(error) === "ENOENT" && packName.get(row.id) === undefined) continue;
+        if (systemCode(error) === "ENOENT" && isPack.get(row.name) === undefined) continue;
         throw asWriteFailure(error, "the store");
       }
     }
@@ -169,10 +172,10 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
 
   const lookUp = (hash: Hash): PlaceRow | undefined => find.get(hash) as PlaceRow | undefined;
 
-  function readerOf(pack: number): number {
+  function readerOf(pack: string): number {
     let fd = readers.get(pack);
     if (fd === undefined) {
-      fd = openSync(join(folder, String(packName.get(pack))), "r");
+      fd = openSync(join(folder, pack), "r");
       readers.set(pack, fd);
     }
     return fd;

@@ -11,8 +11,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { hashOf } from "../../src/store/objects.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { type Hash, hashOf } from "../../src/store/objects.ts";
 import { openStore } from "../../src/store/store.ts";
 import { armWriteFault } from "../../src/write-faults.ts";
 import { temporaryStore } from "./store.ts";
@@ -209,4 +209,30 @@ test("F-5: a batch that is given up, or left by a killed writer, gives its bytes
   store.open("e1");
   expect(packBytes(path)).toBe(committed);
   expect(objects.get(kept).toString()).toBe("kept");
+});
+
+test("a pack that got the number of a deleted one is not taken for it", async () => {
+  const { path, store } = temporaryStore();
+  const { objects } = store.open("e1");
+  const put = async (text: string): Promise<Hash> => {
+    const batch = objects.batch();
+    const hash = batch.put(Buffer.from(text));
+    await batch.commit();
+    return hash;
+  };
+  const pack = (): unknown => store.sql.prepare("SELECT id, name FROM pack").get();
+  const other = openStore(path);
+  onTestFinished(() => other.close());
+  const { objects: reader } = other.open("e2");
+  const first = await put("first");
+  expect(reader.get(first).toString()).toBe("first");
+  const { id, name } = pack() as { id: number; name: string };
+  await reader.use(async () => {
+    objects.seal();
+    store.sql.exec("DELETE FROM object; DELETE FROM pack");
+    rmSync(join(path, "packs", name));
+    const second = await put("a longer second one");
+    expect(pack()).toMatchObject({ id });
+    expect(reader.get(second).toString()).toBe("a longer second one");
+  });
 });
