@@ -81,7 +81,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
           );
           const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
-          const reply = onlyRewind(await handler({ ...request, messages: [...shown] }), thread);
+          const reply = await onlyRewind(await handler({ ...request, messages: [...shown] }), thread, turn);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });
           return entry.update === null ? reply : withState(reply, entry.messages, entry.update);
         } catch (error) {
@@ -158,8 +158,10 @@ function sinceHead(thread: Thread, messages: readonly BaseMessage[]): readonly B
 }
 
 /** An admissible rewind drops its siblings before they run: the first such call wins. */
-function onlyRewind(reply: Reply, thread: Thread): Reply {
+async function onlyRewind(reply: Reply, thread: Thread, turn: Turn): Promise<Reply> {
   if (!AIMessage.isInstance(reply) || (reply.tool_calls?.length ?? 0) < 2) return reply;
+  // A model that is faster than the capture names what is not listed yet, or what would still be the head.
+  if (reply.tool_calls?.some(({ name }) => name === rewindTool.name)) await turn.captured;
   const call = reply.tool_calls?.find(({ name, args }) => {
     if (name !== rewindTool.name) return false;
     const parsed = rewindTool.schema.safeParse(args);

@@ -32,6 +32,8 @@ export interface Turn {
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
    */
   gate(options?: GateOptions): Promise<Checkpoint>;
+  /** Resolves when the checkpoint is listed, or could not be made: from then on `admissible` judges with it. */
+  readonly captured: Promise<void>;
   /** The model call failed or was given up: nothing waits for this turn any more. The pair is kept. */
   end(): void;
   /** Resolves with the checkpoint when it is on disk. */
@@ -66,6 +68,10 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
         leave();
       }
     },
+    captured: pair.published.then(
+      () => {},
+      () => {},
+    ),
     end: leave,
     durable,
   };
@@ -84,6 +90,7 @@ export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number)
         leave();
       }
     },
+    captured: Promise.resolve(),
     end: leave,
     durable: Promise.resolve(view(row.id)),
   };
