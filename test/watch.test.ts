@@ -9,7 +9,7 @@ import { lacking } from "./capabilities.ts";
 import { type Mounted, mountNew } from "./helpers/file-system.ts";
 import { Mapper } from "./helpers/mapper.ts";
 import { type Bench, bench, closeBenches, type Scanned } from "./helpers/scanning.ts";
-import { makePlace, type Place } from "./helpers/workspace.ts";
+import { makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 
 const skip = lacking("native", "watcher", "python");
 const ended: (() => unknown)[] = [];
@@ -193,6 +193,23 @@ describe.each(["the disk", "tmpfs", "btrfs", "xfs"] as const)("on %s", (where) =
 });
 
 describe.skipIf(skip)("where it cannot see", () => {
+  test.skipIf(lacking("tmpfs"))("another file system at the workspace's place is watched in its turn", async () => {
+    const place = makePlace();
+    fs.writeFileSync(join(place.workspace, "below"), "1");
+    const thread = (await useRewind(place)).thread("t");
+    for (let i = 0; i < 4; i++) await thread.checkpoint();
+    execFileSync("mount", ["-t", "tmpfs", "none", place.workspace]);
+    ended.push(() => execFileSync("umount", ["-l", place.workspace]));
+    fs.writeFileSync(join(place.workspace, "above"), "0");
+    expect((await thread.checkpoint()).changes).toMatchObject({ added: ["above"], removed: ["below"] });
+    for (let i = 1; i < 5; i++) {
+      await settle();
+      await thread.checkpoint();
+      fs.writeFileSync(join(place.workspace, "above"), `${i}`);
+      expect((await thread.checkpoint()).changes).toMatchObject({ changed: ["above"] });
+    }
+  });
+
   test.skipIf(lacking("compiler"))("Linux AIO: everything is looked at while there are users of it", async () => {
     const { place, at, scan } = await watchedPlace(tmpdir());
     const write = await aioWriter(place, at("big"));

@@ -11,11 +11,17 @@ constexpr unsigned judgeEvery = 32;
 }  // namespace
 
 const Changes* ChangeLog::begin(int root, bool hasPrevious) {
-  // The root's own file system may be another one by now, but then its times or its inode tell.
+  // Another file system may lie at the root by now, mounted there or moved.
+  Result<Stat> stat = statAt(root, "");
+  if (watch_ && !(stat && watch_->covers(stat.value()))) {
+    watch_ = nullptr;
+    covered_ = false;
+  }
   if (!watch_ && reason_.empty() && ++scans_ > 1) watch_ = Watch::open(root, reason_);
   const bool covered = covered_.exchange(false);
   if (!watch_) return nullptr;
   if (!covered) changes_ = Changes();
+  else watch_->look(changes_);
   const bool complete = watch_->take(changes_) && !lost_;
   lost_ = false;
   if (!covered || !complete || !hasPrevious) {
@@ -33,6 +39,7 @@ void ChangeLog::end(ScanResult& result) {
   changes_ = Changes();
   if (!watch_ || !judged) return;
   // What changed during the scan is told by now; where that is not all, nothing can be said.
+  watch_->look(changes_);
   lost_ = !watch_->take(changes_);
   if (lost_) return;
   const auto told = [&](uint64_t inode) {

@@ -164,7 +164,7 @@ std::unique_ptr<Watch> Watch::open(int root, std::string& reason) {
     reason = std::string("eventfd: ") + std::strerror(errno);
     return nullptr;
   }
-  const uint64_t device = static_cast<uint64_t>(stat.value().devMajor) << 32 | stat.value().devMinor;
+  const uint64_t device = deviceOf(stat.value());
   return std::unique_ptr<Watch>(
       new Watch(std::move(events), std::move(mounts), std::move(aio), std::move(stop), kind, device, path));
 }
@@ -197,11 +197,14 @@ void Watch::collect() {
   }
 }
 
-bool Watch::take(Changes& changes) {
-  // Before the events: what is unmapped or closed behind these looks is told by them.
+void Watch::look(Changes& changes) const {
   InUse used = filesInUse(static_cast<uint32_t>(device_ >> 32), static_cast<uint32_t>(device_));
   changes.mapped = std::move(used.mapped);
   changes.inodes.insert(changes.inodes.end(), used.written.begin(), used.written.end());
+  addLoops(changes);
+}
+
+bool Watch::take(Changes& changes) {
   bool complete = !aioInUse();
   if (mountsMoved()) {
     Mounts now = readMounts(root_);
@@ -219,7 +222,6 @@ bool Watch::take(Changes& changes) {
   };
   add(changes.inodes, collected_.inodes);
   add(changes.unstamped, collected_.unstamped);
-  addLoops(changes);
   sortOnce(changes.inodes);
   sortOnce(changes.unstamped);
   return complete;
@@ -278,9 +280,7 @@ void Watch::addLoops(Changes& changes) const {
     if (!std::getline(file, path)) continue;
     Result<Stat> stat = statAt(AT_FDCWD, path.c_str());
     if (!stat) continue;
-    if ((static_cast<uint64_t>(stat.value().devMajor) << 32 | stat.value().devMinor) == device_) {
-      changes.inodes.push_back(stat.value().ino);
-    }
+    if (covers(stat.value())) changes.inodes.push_back(stat.value().ino);
   }
 }
 

@@ -26,7 +26,11 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   ~Watch();
 
-  /** Adds what changed since the last call. False when something may be missing. */
+  /** Whether it is this directory's file system that is watched. */
+  bool covers(const Stat& root) const { return deviceOf(root) == device_; }
+  /** Adds what raises no event while it lasts. Before `take`: what ends behind this look is told by the events. */
+  void look(Changes& changes) const;
+  /** Adds what was told since the last call. False when something may be missing. */
   bool take(Changes& changes);
 
  private:
@@ -40,6 +44,7 @@ class Watch {
   Watch(UniqueFd events, UniqueFd mountinfo, UniqueFd aio, UniqueFd stop, FileSystem kind, uint64_t device,
         std::string root);
 
+  static uint64_t deviceOf(const Stat& stat) { return static_cast<uint64_t>(stat.devMajor) << 32 | stat.devMinor; }
   static Mounts readMounts(const std::string& root);
 
   /** Takes events out of the kernel's queue, which is short, while nobody scans. */
