@@ -2,6 +2,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -61,12 +62,14 @@ interface Running {
 
 interface Setting {
   readonly cwd?: string;
+  readonly uid?: number;
   readonly env?: Record<string, string>;
 }
 
-function start(args: readonly string[], { cwd = workspace, env = {} }: Setting = {}): Running {
+function start(args: readonly string[], { cwd = workspace, uid, env = {} }: Setting = {}): Running {
   const child = spawn(process.execPath, [main, ...args], {
     cwd,
+    ...(uid === undefined ? {} : { uid }),
     env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state"), ...quiet, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -356,6 +359,15 @@ describe("the commands", () => {
     expect(off.stdout).toMatch(/addon +not available/);
     expect(off.stdout).toMatch(/fidelity +without /);
     expect(off.stdout).toMatch(/watcher +not available: needs the addon/);
+
+    if (lacking("native", "root")) return;
+    chmodSync(base, 0o755);
+    chmodSync(workspace, 0o700);
+    const shut = await run(["--workspace", workspace, "--store", join(base, "no-store"), "doctor"], {
+      cwd: base,
+      uid: 65534,
+    });
+    expect(shut.stdout, shut.stderr).toMatch(/watcher +not available: the workspace cannot be read \(EACCES\)/);
     expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
   });
 

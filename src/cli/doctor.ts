@@ -1,7 +1,7 @@
 // `doctor`: what this machine can do, and how to get the rest. Looks only; nothing is made or changed.
 import { closeSync, openSync, statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
-import { RewindError } from "../errors.ts";
+import { RewindError, systemCode } from "../errors.ts";
 import { loadNative } from "../native.ts";
 import type { Reader } from "../reader.ts";
 import { limitMessage, softLimitOf } from "../store/limit.ts";
@@ -105,7 +105,12 @@ function checkWatcher(path: string | null): Report["watcher"] {
   const { native } = loadNative();
   if (native === null) return { available: false, reason: "needs the addon" };
   if (path === null) return { available: false, reason: "there is no workspace" };
-  const fd = openSync(path, "r");
+  let fd: number;
+  try {
+    fd = openSync(path, "r");
+  } catch (error) {
+    return { available: false, reason: `the workspace cannot be read (${systemCode(error)})` };
+  }
   try {
     const reason = native.probeWatch(fd);
     return { available: reason === null, reason };
