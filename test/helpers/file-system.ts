@@ -3,6 +3,8 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import { lacking } from "../capabilities.ts";
 
 export interface Mounted {
   readonly folder: string;
@@ -13,7 +15,7 @@ export function mountNew(kind: "tmpfs" | "btrfs" | "xfs"): Mounted {
   const base = fs.mkdtempSync(join(tmpdir(), `agentrewind-${kind}-`));
   const folder = join(base, "mounted");
   fs.mkdirSync(folder);
-  if (kind === "tmpfs") execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "none", folder]);
+  if (kind === "tmpfs") execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", folder]);
   else {
     const image = join(base, "image");
     fs.writeFileSync(image, "");
@@ -27,5 +29,27 @@ export function mountNew(kind: "tmpfs" | "btrfs" | "xfs"): Mounted {
       execFileSync("umount", ["-l", folder]);
       fs.rmSync(base, { recursive: true });
     },
+  };
+}
+
+/** For the tests of a `describe`: a folder on that file system, and whether it cannot be had here. */
+export function useFileSystem(where: "the disk" | "tmpfs" | "btrfs" | "xfs"): {
+  readonly parent: string;
+  readonly lacks: boolean;
+} {
+  if (where === "the disk") return { parent: tmpdir(), lacks: false };
+  const lacks = lacking(where);
+  let mounted: Mounted | undefined;
+  if (!lacks) {
+    beforeAll(() => {
+      mounted = mountNew(where);
+    });
+    afterAll(() => mounted?.end());
+  }
+  return {
+    get parent() {
+      return mounted?.folder ?? tmpdir();
+    },
+    lacks,
   };
 }

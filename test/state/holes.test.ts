@@ -1,7 +1,4 @@
-// Where a file's data lies: each page that the file system calls a hole comes back as one, each other page as data (F-9).
-import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDirectory } from "../../src/environment/directory/directory.ts";
@@ -11,6 +8,7 @@ import { putSequence } from "../../src/store/sequence.ts";
 import { openStore } from "../../src/store/store.ts";
 import { lacking } from "../capabilities.ts";
 import { digestTree } from "../helpers/digest.ts";
+import { useFileSystem } from "../helpers/file-system.ts";
 import { digestInodes, setAttribute } from "../helpers/inode.ts";
 import { codeOf, endSession, makePlace, useRewind } from "../helpers/workspace.ts";
 import { makeRandom, type Random } from "../power/log.ts";
@@ -46,25 +44,13 @@ function plantRandom(path: string, random: Random): void {
 
 const seed = Number(process.env.AGENTREWIND_SEED ?? 1);
 
-describe.each(["the disk", "tmpfs"])("on %s", (where) => {
-  let parent = tmpdir();
-  if (where === "tmpfs") {
-    beforeAll(() => {
-      if (lacking("tmpfs")) return;
-      parent = fs.mkdtempSync(join(tmpdir(), "agentrewind-tmpfs-"));
-      execFileSync("mount", ["-t", "tmpfs", "-o", "size=256m", "none", parent]);
-    });
-    afterAll(() => {
-      if (lacking("tmpfs")) return;
-      execFileSync("umount", ["-l", parent]);
-      fs.rmdirSync(parent);
-    });
-  }
-  const skip = lacking("native", "python") || (where === "tmpfs" && lacking("tmpfs"));
+describe.each(["the disk", "tmpfs"] as const)("on %s", (where) => {
+  const on = useFileSystem(where);
+  const skip = lacking("native", "python") || on.lacks;
 
   /** The tree comes back after `change`, after that is undone, and after all was lost; what the change made as well. */
   async function comesBack(build: (root: string) => void, change: (root: string) => void): Promise<void> {
-    const { workspace, store } = makePlace(parent);
+    const { workspace, store } = makePlace(on.parent);
     build(workspace);
     const before = digestInodes(workspace);
     const thread = (await useRewind({ base: "", workspace, store })).thread("t");
@@ -142,7 +128,7 @@ describe.each(["the disk", "tmpfs"])("on %s", (where) => {
   );
 
   test.skipIf(skip)("F-9: a change of holes alone is a change", async () => {
-    const place = makePlace(parent);
+    const place = makePlace(on.parent);
     plant(join(place.workspace, "f"), [["text", 3], ["zeros", 100], ["text", 1]]); // biome-ignore format: one line
     plant(join(place.workspace, "g"), [["text", 1], ["zeros", 1]]); // biome-ignore format: one line
     const thread = (await useRewind(place)).thread("t");

@@ -1,10 +1,8 @@
-// Shared writable mappings of another process: stores that move no time are in the checkpoint all the same.
-import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { useFileSystem } from "../helpers/file-system.ts";
 import { Mapper } from "../helpers/mapper.ts";
 import { makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 
@@ -30,24 +28,12 @@ const mark = async (mapper: Mapper, text: string): Promise<void> => {
 /** A clock tick later: what the last scan knew is settled. */
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
 
-describe.each(["the disk", "tmpfs"])("on %s", (where) => {
-  let parent = tmpdir();
-  if (where === "tmpfs") {
-    beforeAll(() => {
-      if (lacking("tmpfs")) return;
-      parent = fs.mkdtempSync(join(tmpdir(), "agentrewind-tmpfs-"));
-      execFileSync("mount", ["-t", "tmpfs", "-o", "size=64m", "none", parent]);
-    });
-    afterAll(() => {
-      if (lacking("tmpfs")) return;
-      execFileSync("umount", ["-l", parent]);
-      fs.rmdirSync(parent);
-    });
-  }
-  const skip = lacking("native", "python") || (where === "tmpfs" && lacking("tmpfs"));
+describe.each(["the disk", "tmpfs"] as const)("on %s", (where) => {
+  const on = useFileSystem(where);
+  const skip = lacking("native", "python") || on.lacks;
 
   function mappedPlace(): Place & { readonly file: string } {
-    const place = makePlace(parent);
+    const place = makePlace(on.parent);
     const file = join(place.workspace, "mapped");
     fs.writeFileSync(file, Buffer.alloc(size, "."));
     fs.writeFileSync(join(place.workspace, "beside"), "1");
