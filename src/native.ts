@@ -92,8 +92,6 @@ export interface NativeScan {
   readonly problems: readonly { readonly path: Buffer; readonly reason: string }[];
   readonly entries: number;
   readonly bytes: number;
-  /** Entries whose content was read. */
-  readonly read: number;
   /** Only what a watcher named was looked at. */
   readonly trusted: boolean;
 }

@@ -48,7 +48,6 @@ Napi::Value toValue(Napi::Env env, const ScanResult& result, bool trusted) {
   value.Set("problems", problems);
   value.Set("entries", Napi::Number::New(env, static_cast<double>(result.entries)));
   value.Set("bytes", Napi::Number::New(env, static_cast<double>(result.bytes)));
-  value.Set("read", Napi::Number::New(env, static_cast<double>(result.read)));
   value.Set("trusted", Napi::Boolean::New(env, trusted));
   return value;
 }

@@ -3,10 +3,9 @@ import { readFile } from "node:fs/promises";
 import { uptime } from "node:os";
 import { replaceFile, writeAll } from "../../store/io.ts";
 import type { Hash } from "../../store/objects.ts";
-import { bootId } from "../../store/packs.ts";
+import { bootId, nameLength } from "../../store/packs.ts";
 import type { Scanner } from "./scanner.ts";
 
-const nameLength = 32;
 const clockMarginNs = 60_000_000_000n;
 
 /** In front of the scanner's image: the snapshot's name, when the machine's run began, and which run it was. */
