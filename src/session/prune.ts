@@ -1,5 +1,5 @@
 // Gives up checkpoints by number and age. What something relies on stays: labels, heads, what an undo returns to, where branches part.
-import { makeBreather } from "../breathe.ts";
+import { type Breathe, makeBreather } from "../breathe.ts";
 import { RewindError } from "../errors.ts";
 import type { Sql } from "../store/database.ts";
 import type { Collected } from "../store/gc.ts";
@@ -113,7 +113,7 @@ function newest(
 }
 
 /** A checkpoint's changes are told against its parent: where that is another one now, they are found out anew. */
-async function compareAnew(deps: SessionDeps, breathe: () => Promise<void> | undefined): Promise<void> {
+async function compareAnew(deps: SessionDeps, breathe: Breathe): Promise<void> {
   const { catalog, environment } = deps;
   for (const row of catalog.hungAnew()) {
     const parent = row.parent === null ? undefined : catalog.checkpoint(row.parent);

@@ -1,4 +1,5 @@
 // Every object of the store in flat arrays, sorted by name: what gc marks in. 1,000,000 objects take 41 MB.
+import type { Breathe } from "../breathe.ts";
 import type { Sql } from "./database.ts";
 import type { Hash } from "./objects.ts";
 import type { Kind, Seen } from "./reach.ts";
@@ -16,7 +17,7 @@ export interface ObjectRow {
 }
 
 /** Every row of `object`, in the order of the names, read in slices: what is written meanwhile is seen or not. */
-export async function* objectRows(sql: Sql, breathe: () => Promise<void> | undefined): AsyncGenerator<ObjectRow> {
+export async function* objectRows(sql: Sql, breathe: Breathe): AsyncGenerator<ObjectRow> {
   const next = sql.prepare(
     `SELECT hash, pack, length, condemned FROM object WHERE hash > ? ORDER BY hash LIMIT ${rowsPerSlice}`,
   );
@@ -55,7 +56,7 @@ export class Census implements Seen {
   /** Objects that were written after the census. */
   readonly #later = new Map<string, number>();
 
-  static async take(sql: Sql, breathe: () => Promise<void> | undefined): Promise<Census> {
+  static async take(sql: Sql, breathe: Breathe): Promise<Census> {
     const census = new Census();
     for await (const row of objectRows(sql, breathe)) census.#push(row);
     const starts = census.#starts;
@@ -99,7 +100,7 @@ export class Census implements Seen {
   }
 
   /** Bytes of each pack that are reached. */
-  async reachedBytes(breathe: () => Promise<void> | undefined): Promise<Map<number, number>> {
+  async reachedBytes(breathe: Breathe): Promise<Map<number, number>> {
     const bytes = new Map<number, number>();
     for (let index = 0; index < this.#count; index++) {
       if (index % stepsPerBreath === 0) await breathe();

@@ -1,4 +1,5 @@
 // Which objects can be reached from others: what gc keeps (F-34).
+import type { Breathe } from "../breathe.ts";
 import { RewindError } from "../errors.ts";
 import type { Hash, ObjectReader } from "./objects.ts";
 
@@ -35,13 +36,7 @@ export interface Seen {
  * Marks what `kind` and `hash` lead to; what was seen before is not walked again. What an object led to that is not in the store can be reached by nobody.
  * @throws STORE_CORRUPT where an object is there and cannot be read
  */
-export async function walk(
-  objects: ObjectReader,
-  seen: Seen,
-  kind: Kind,
-  hash: Hash,
-  breathe: () => Promise<void> | undefined,
-): Promise<void> {
+export async function walk(objects: ObjectReader, seen: Seen, kind: Kind, hash: Hash, breathe: Breathe): Promise<void> {
   const stack: { kind: Kind; hash: Hash }[] = [];
   const visit = (to: Kind, name: Hash): void => {
     if (seen.add(name, to) && to.edges !== null) stack.push({ kind: to, hash: name });

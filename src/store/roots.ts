@@ -1,4 +1,5 @@
 // What of the store is needed: the contexts and file states of the checkpoints of all environments (F-34).
+import type { Breathe } from "../breathe.ts";
 import type { Census } from "./census.ts";
 import { contextKind } from "./contexts.ts";
 import type { Sql } from "./database.ts";
@@ -20,7 +21,7 @@ export async function markReachable(
   objects: ObjectReader,
   census: Census,
   snapshots: Kind,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<void> {
   const next = sql.prepare(
     `SELECT c.id, c.context, m.files, f.files AS tools_files

@@ -1,5 +1,7 @@
 // File contents as objects: one for a small file, a sequence of blocks for a large one and for one with holes (F-9).
+
 import { closeSync, fstatSync, readSync } from "node:fs";
+import type { Breathe } from "../../breathe.ts";
 import { systemCode } from "../../errors.ts";
 import { setLength, writeAll } from "../../store/io.ts";
 import type { Batch, Hash, ObjectReader } from "../../store/objects.ts";
@@ -37,12 +39,7 @@ const attempts = 3;
  * Reads a file into the batch. One that changes while it is read is read again; after three attempts it is stored with the torn flag.
  * @throws system errors of open and read
  */
-export async function storeContent(
-  posix: Posix,
-  path: RawPath,
-  batch: Batch,
-  breathe: () => Promise<void> | undefined,
-): Promise<ReadContent> {
+export async function storeContent(posix: Posix, path: RawPath, batch: Batch, breathe: Breathe): Promise<ReadContent> {
   for (let attempt = 1; ; attempt++) {
     const fd = posix.openRead(path);
     try {
@@ -67,7 +64,7 @@ async function storeBlocks(
   expected: number,
   hasHoles: boolean,
   batch: Batch,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<StoredContent> {
   const blocks: SequenceItem[] = [];
   let single: Hash | undefined;
@@ -118,12 +115,7 @@ function readBlock(fd: number, wanted: number): Buffer {
 }
 
 /** Writes the content of `entry` to an empty file. */
-export async function writeContent(
-  fd: number,
-  entry: Entry,
-  objects: ObjectReader,
-  breathe: () => Promise<void> | undefined,
-): Promise<void> {
+export async function writeContent(fd: number, entry: Entry, objects: ObjectReader, breathe: Breathe): Promise<void> {
   const content = entry.content as Hash;
   if (entry.size === 0) return;
   const zerosAreHoles = (entry.flags & entryFlag.sparse) !== 0;

@@ -1,5 +1,7 @@
 // Runs the steps of a restore through the addon: from several threads, off the main thread, in batches of which the next is packed meanwhile.
+
 import { closeSync, constants, openSync } from "node:fs";
+import type { Breathe } from "../../breathe.ts";
 import { failureKind, type Native } from "../../native.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import { readSequence } from "../../store/sequence.ts";
@@ -21,12 +23,7 @@ const kinds = Object.fromEntries(Object.entries(failureKind).map(([name, number]
   JobFailure["kind"]
 >;
 
-export function nativeJobs(
-  rootPath: string,
-  native: Native,
-  objects: ObjectReader,
-  breathe: () => Promise<void> | undefined,
-): JobRunner {
+export function nativeJobs(rootPath: string, native: Native, objects: ObjectReader, breathe: Breathe): JobRunner {
   async function submit(root: number, batch: Batch, failed: (job: Job, failure: JobFailure) => void): Promise<void> {
     for (const { index, kind, code, syscall } of await native.runJobs(root, batch.bytes())) {
       failed(batch.jobs[index] as Job, { kind: kinds[kind] as JobFailure["kind"], code, syscall });

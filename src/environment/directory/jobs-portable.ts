@@ -1,5 +1,7 @@
 // Runs the steps of a restore with Node alone, one after the other.
+
 import { closeSync, constants } from "node:fs";
+import type { Breathe } from "../../breathe.ts";
 import { isRewindError, systemCode } from "../../errors.ts";
 import { type FaultPoint, fault } from "../../faults.ts";
 import type { ObjectReader } from "../../store/objects.ts";
@@ -26,7 +28,7 @@ class Failed extends Error {
   }
 }
 
-export function portableJobs(posix: Posix, objects: ObjectReader, breathe: () => Promise<void> | undefined): JobRunner {
+export function portableJobs(posix: Posix, objects: ObjectReader, breathe: Breathe): JobRunner {
   async function run(job: Job): Promise<void> {
     const { at, from = "", temporary = "" } = job;
     switch (job.operation) {

@@ -1,4 +1,5 @@
 // Files with names outside of the workspace that a restore replaces: those names keep the file that was there, and somebody must know.
+import type { Breathe } from "../../breathe.ts";
 import type { Problem } from "../environment.ts";
 import { entryType } from "./entry.ts";
 import { display, type RawPath } from "./names.ts";
@@ -9,7 +10,7 @@ export async function outsideNames(
   plan: Plan,
   seen: (path: RawPath) => Seen | undefined,
   groups: ReadonlyMap<RawPath, readonly RawPath[]>,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<Problem[]> {
   const inside = new Map<RawPath, number>();
   for (const members of groups.values()) {

@@ -1,4 +1,5 @@
 // What a restore has to do to get from one tree to another, as data: nothing here touches a file.
+import type { Breathe } from "../../breathe.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
 import { type Entry, encodeEntry, entryType, sameContent, sameMetadata } from "./entry.ts";
@@ -43,7 +44,7 @@ export interface PlanInput {
   readonly scope: Scope | undefined;
   /** The staging folder. */
   readonly stage: RawPath;
-  readonly breathe: () => Promise<void> | undefined;
+  readonly breathe: Breathe;
   /** Is told each difference that is to go, and each path that would be changed if it were not kept. */
   readonly onDifference: (difference: Difference) => void;
   readonly onKept: (path: RawPath) => void;

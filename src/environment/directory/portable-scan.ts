@@ -1,4 +1,5 @@
 // Walks a directory into stored trees without the addon; a file whose stat is unchanged since an earlier scan is not read again.
+import type { Breathe } from "../../breathe.ts";
 import type { Batch, Hash } from "../../store/objects.ts";
 import { putSequence } from "../../store/sequence.ts";
 import type { Problem } from "../environment.ts";
@@ -38,7 +39,7 @@ export interface ScanOptions {
   readonly skip: (path: RawPath) => boolean;
   /** What is mounted below the root is not the workspace's. */
   readonly mounts: ReadonlySet<RawPath>;
-  readonly breathe: () => Promise<void> | undefined;
+  readonly breathe: Breathe;
 }
 
 /** Kernel timestamps advance with the timer tick, at the slowest every 10 ms; one without a fraction may be of a file system that keeps every other second only. */

@@ -1,6 +1,6 @@
 // Removes a whole directory of ours: deeper than PATH_MAX too, and with folders that nobody may write to.
 import { constants } from "node:fs";
-import { makeBreather } from "../../breathe.ts";
+import { type Breathe, makeBreather } from "../../breathe.ts";
 import { systemCode } from "../../errors.ts";
 import { removeFolder as removeEmpty } from "../../store/io.ts";
 import { entryType } from "./entry.ts";
@@ -26,7 +26,7 @@ export async function removeFolder(folder: string): Promise<void> {
   removeEmpty(folder);
 }
 
-async function empty(posix: Posix, folder: RawPath, breathe: () => Promise<void> | undefined): Promise<void> {
+async function empty(posix: Posix, folder: RawPath, breathe: Breathe): Promise<void> {
   // Folders still to be emptied; each is visited again, empty, behind those below it.
   const stack: { readonly path: RawPath; readonly emptied: boolean }[] = [{ path: folder, emptied: false }];
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {

@@ -1,4 +1,5 @@
 // Which paths a restore is about: what was asked for, and what somebody changed after the state that the caller captured.
+import type { Breathe } from "../../breathe.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import { entryType } from "./entry.ts";
 import { parentOf, type RawPath } from "./names.ts";
@@ -12,7 +13,7 @@ export async function changedBetween(
   objects: ObjectReader,
   from: string,
   to: string,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<Set<RawPath>> {
   const changed = new Set<RawPath>();
   const roots = [readSnapshot(objects, from).root, readSnapshot(objects, to).root] as const;

@@ -1,4 +1,5 @@
 // Stored trees: loading, comparing two of them, and the objects they need.
+import type { Breathe } from "../../breathe.ts";
 import type { Hash, ObjectReader } from "../../store/objects.ts";
 import { differingItems, readSequence, sequenceObjects } from "../../store/sequence.ts";
 import type { FileChanges } from "../environment.ts";
@@ -97,10 +98,7 @@ export class Summary {
   }
 
   /** `left` are paths to leave out. */
-  async changes(
-    breathe: () => Promise<void> | undefined,
-    left: ReadonlySet<RawPath> = new Set(),
-  ): Promise<FileChanges> {
+  async changes(breathe: Breathe, left: ReadonlySet<RawPath> = new Set()): Promise<FileChanges> {
     const shown = async (paths: Iterable<RawPath>, paired?: ReadonlySet<RawPath>): Promise<string[]> => {
       const out: string[] = [];
       for (const path of paths) {
@@ -143,7 +141,7 @@ async function pairRenames(
   removed: readonly Side[],
   added: readonly Side[],
   left: ReadonlySet<RawPath>,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<{ from: RawPath; to: RawPath }[]> {
   if (removed.length === 0 || added.length === 0) return [];
   const index = async (list: readonly Side[]): Promise<Map<string, RawPath | null>> => {

@@ -1,4 +1,5 @@
 // Who still writes to files that a restore replaces or removes: what such a process writes afterwards is in no file of the workspace, and somebody must know.
+import type { Breathe } from "../../breathe.ts";
 import type { Native } from "../../native.ts";
 import type { Problem } from "../environment.ts";
 import { entryType } from "./entry.ts";
@@ -11,7 +12,7 @@ export async function writersOfReplaced(
   native: Native | null,
   plan: Plan,
   seen: (path: RawPath) => Seen | undefined,
-  breathe: () => Promise<void> | undefined,
+  breathe: Breathe,
 ): Promise<Problem[]> {
   if (native === null) return [];
   const paths = new Map<bigint, RawPath>();
