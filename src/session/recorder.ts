@@ -170,8 +170,10 @@ export class Recorder {
     if (row.state === "not-restorable") return;
     const start = performance.now();
     try {
-      const now = await objects.use(() => environment.capture().captured);
-      catalog.markTools(row.id, "ran", now.manifest);
+      await objects.use(async () => {
+        const now = await environment.capture().captured;
+        catalog.markTools(row.id, "ran", now.manifest);
+      });
     } catch {
       catalog.markTools(row.id, "unknown", null);
     }

@@ -53,8 +53,7 @@ export class Rewinder {
     const delivered = this.#isDelivered(thread, request.delivery);
     if (!delivered && scope !== "environment") requireChannels(this.#deps, thread, target);
     const { external = "restore" } = request;
-    if (request.dryRun === true)
-      return this.#deps.objects.use(() => this.#plan(thread, target, { scope, paths, external, lesson }));
+    if (request.dryRun === true) return this.#plan(thread, target, { scope, paths, external, lesson });
     // Before anything is recorded: it refuses paths that neither state has.
     if (paths !== null) await this.#preview(target, paths, new Set());
     const { current } = request;
@@ -178,7 +177,11 @@ export class Rewinder {
   }
 
   /** What a rewind would do. What it reads of the workspace is stored like a checkpoint's files, and named by none: `gc` takes it. */
-  async #plan(
+  #plan(thread: ThreadRow, target: CheckpointRow, planned: Planned): Promise<RewindResult> {
+    return this.#deps.objects.use(() => this.#planInUse(thread, target, planned));
+  }
+
+  async #planInUse(
     thread: ThreadRow,
     target: CheckpointRow,
     { scope, paths, external, lesson }: Planned,

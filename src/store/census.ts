@@ -112,19 +112,35 @@ export class Census implements Seen {
   }
 
   has(hash: Hash, kind: Kind): boolean {
-    const index = this.#find(hash);
+    const index = this.indexOf(hash);
     const bits = index < 0 ? (this.#later.get(hash.toString("latin1")) ?? 0) : this.#flags(index);
     return (bits & kind.bit) !== 0;
   }
 
   add(hash: Hash, kind: Kind): boolean {
-    const index = this.#find(hash);
+    const index = this.indexOf(hash);
     const key = index < 0 ? hash.toString("latin1") : "";
     const bits = index < 0 ? (this.#later.get(key) ?? 0) : this.#flags(index);
     if ((bits & kind.bit) !== 0) return false;
     if (index >= 0) this.#part(index).flags[index % partSize] = bits | kind.bit;
     else this.#later.set(key, bits | kind.bit);
     return true;
+  }
+
+  /** -1 for an object that the census does not have. */
+  indexOf(hash: Hash): number {
+    const first = hash.readUInt16BE(0);
+    let low = this.#starts[first] as number;
+    let high = this.#starts[first + 1] as number;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const at = (middle % partSize) * 32;
+      const order = this.#part(middle).names.compare(hash, 0, 32, at, at + 32);
+      if (order === 0) return middle;
+      if (order < 0) low = middle + 1;
+      else high = middle;
+    }
+    return -1;
   }
 
   #part(index: number): Part {
@@ -146,20 +162,5 @@ export class Census implements Seen {
     this.setCondemned(this.#count - 1, condemned !== 0);
     const bucket = hash.readUInt16BE(0) + 1;
     this.#starts[bucket] = (this.#starts[bucket] as number) + 1;
-  }
-
-  #find(hash: Hash): number {
-    const first = hash.readUInt16BE(0);
-    let low = this.#starts[first] as number;
-    let high = this.#starts[first + 1] as number;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const at = (middle % partSize) * 32;
-      const order = this.#part(middle).names.compare(hash, 0, 32, at, at + 32);
-      if (order === 0) return middle;
-      if (order < 0) low = middle + 1;
-      else high = middle;
-    }
-    return -1;
   }
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Breathe } from "../breathe.ts";
 import { asWriteFailure, isRewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
-import { type Census, objectRows, stepsPerBreath } from "./census.ts";
+import { type Census, objectRows } from "./census.ts";
 import type { Sql } from "./database.ts";
 import { openForWriting, remove, removeLarge, syncFile, syncFolder, writeAll } from "./io.ts";
 import type { Layout } from "./layout.ts";
@@ -81,7 +81,10 @@ export async function sealPacks(
   return packs.filter((pack) => isSealed.get(pack.id) === 1);
 }
 
-/** Sealed packs without rows, and those of which some rows live. One that got rows after the census waits for the next gc. */
+/**
+ * Sealed packs without rows, and those of which some rows live. One that has a row which the census does not know there, because it was stored after it, waits
+ * for the next gc: comparing numbers would not tell it from one that lost as many rows to a writer that stored them anew elsewhere.
+ */
 export async function countRows(
   sql: Sql,
   census: Census,
@@ -89,29 +92,25 @@ export async function countRows(
   ratio: number,
   breathe: Breathe,
 ): Promise<{ dead: Pack[]; thin: ThinPack[] }> {
-  if (packs.length === 0) return { dead: [], thin: [] };
-  const found = new Map(packs.map((pack) => [pack.id, { rows: 0, bytes: 0 }]));
-  for await (const row of objectRows(sql, breathe)) {
-    const count = found.get(row.pack);
-    if (count === undefined) continue;
-    count.rows++;
-    count.bytes += row.length;
+  const found = new Map(packs.map((pack) => [pack.id, { live: [] as number[], bytes: 0, isKnown: true }]));
+  if (packs.length > 0) {
+    for await (const row of objectRows(sql, breathe)) {
+      const one = found.get(row.pack);
+      if (one === undefined) continue;
+      const index = census.indexOf(row.hash);
+      one.isKnown &&= index >= 0 && census.isReached(index) && census.pack(index) === row.pack;
+      one.live.push(index);
+      one.bytes += row.length;
+    }
   }
-  const live = new Map<number, number[]>(packs.map((pack) => [pack.id, []]));
-  for (let i = 0; i < census.count; i++) {
-    if (i % stepsPerBreath === 0) await breathe();
-    if (census.isReached(i)) live.get(census.pack(i))?.push(i);
+  const dead: Pack[] = [];
+  const thin: ThinPack[] = [];
+  for (const pack of packs) {
+    const { live, bytes, isKnown } = found.get(pack.id) as { live: number[]; bytes: number; isKnown: boolean };
+    if (live.length === 0) dead.push(pack);
+    else if (isKnown && isThin(pack, bytes, ratio)) thin.push({ ...pack, live, bytes });
   }
-  const rowsOf = (pack: Pack) => found.get(pack.id) as { rows: number; bytes: number };
-  return {
-    dead: packs.filter((pack) => rowsOf(pack).rows === 0),
-    thin: packs
-      .map((pack) => ({ ...pack, live: live.get(pack.id) ?? [], bytes: rowsOf(pack).bytes }))
-      .filter((pack) => {
-        const { rows, bytes } = rowsOf(pack);
-        return rows > 0 && rows === pack.live.length && isThin(pack, bytes, ratio);
-      }),
-  };
+  return { dead, thin };
 }
 
 /** Deletes packs that no row and no use names. The rows' end is on disk first: after a power loss none may name a file that is gone. */

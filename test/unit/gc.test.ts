@@ -20,7 +20,7 @@ interface Scene {
   readonly store: Store;
   readonly objects: Objects;
   /** Makes a checkpoint of the snapshot and a context of one message. */
-  checkpoint(snapshot: Hash | null, message: Hash): Promise<void>;
+  checkpoint(snapshot: Hash | null, message: Hash, writer?: Objects): Promise<void>;
   gc(options?: Partial<GcOptions>): ReturnType<typeof collect>;
 }
 
@@ -35,8 +35,8 @@ function makeScene(): Scene {
     path,
     store,
     objects,
-    async checkpoint(snapshot, message) {
-      const batch = objects.batch();
+    async checkpoint(snapshot, message, writer = objects) {
+      const batch = writer.batch();
       const context = putContext(batch, { serializer: "json@1", messages: [message], channels: {} });
       await batch.commit();
       catalog.addCheckpoint(
@@ -210,6 +210,35 @@ test("F-35: the packs of a holder that does not seal them are left alone; a dead
   const [later] = (await stored(scene.objects, "later")) as [Hash];
   expect(readdirSync(scene.store.layout.packs), "a sealed pack is written no more").toHaveLength(2);
   expect(scene.objects.get(later).toString()).toBe("later");
+});
+
+test("F-35: a pack that loses rows to another writer while it gets as many new ones is not taken for known", async () => {
+  const scene = makeScene();
+  const other = scene.store.open("e2").objects;
+  const [kept, again] = (await stored(scene.objects, "kept", "goes and comes", "lost".repeat(100_000))) as [Hash, Hash];
+  await scene.checkpoint(null, kept);
+  const lock = takeLock(scene.store.layout.locks, "e1");
+  let later: Hash | undefined;
+  await scene.gc({
+    async askToSeal() {
+      expect(condemned(scene)).toBe(2);
+      await stored(other, "goes and comes");
+      await scene.checkpoint(null, again, other);
+      [later] = (await stored(scene.objects, "later")) as [Hash];
+      await scene.checkpoint(null, later, other);
+      return scene.objects.seal();
+    },
+  });
+  lock.release();
+  for (const [hash, text] of [
+    [kept, "kept"],
+    [again, "goes and comes"],
+    [later, "later"],
+  ] as const) {
+    expect(scene.objects.get(hash as Hash).toString()).toBe(text);
+  }
+  await scene.gc();
+  expect(scene.objects.get(later as Hash).toString()).toBe("later");
 });
 
 test("F-36: files that no row names go; one gc at a time", async () => {
