@@ -36,6 +36,7 @@ export const faultPoints = {
   "gc.pack-dropped": 49,
   "gc.pack-unlinked": 50,
   "gc.pages-cut": 51,
+  "gc.range-freed": 52,
   "fork.journaled": 60,
   "fork.made": 61,
   "fork.placed-one": 62,

@@ -51,6 +51,8 @@ export interface Native {
 
   /** Waits until the whole file system of `fd` is on its device. */
   syncFileSystem(fd: number): void;
+  /** Gives the range's room back to the file system; it reads as zeros then, and the file stays as long as it is. EOPNOTSUPP where the file system cannot. */
+  punchHole(fd: number, offset: number, length: number): void;
   /**
    * The next range [start, end) at or after `offset` that is not a hole; null if only a hole follows or the file ends.
    * Where the file system does not know holes, all is data. Moves the descriptor's position.
@@ -258,6 +260,7 @@ const calls: Record<keyof Native, true> = {
   setXattr: true,
   removeXattr: true,
   syncFileSystem: true,
+  punchHole: true,
   nextData: true,
   armWriteFault: true,
   findWriters: true,

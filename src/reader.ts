@@ -80,7 +80,7 @@ export function openReader(store: string, workspace: string): Reader | undefined
       layout,
       recorded: row && openRecorded(sql, objects, layout, workspace, row),
       format: sql.pragma("user_version", { simple: true }) as number,
-      bytes: () => storeBytes(sql, layout),
+      bytes: () => storeBytes(layout),
       survey: (signal) => survey(sql, layout, objects, snapshotKind, signal),
       count: (table) => sql.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number,
       close() {

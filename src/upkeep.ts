@@ -1,13 +1,17 @@
 // The composition root of gc: the store's own work, with what knows how a directory is stored.
 import { snapshotKind } from "./environment/directory/reach.ts";
 import { isRewindError } from "./errors.ts";
+import { loadNative } from "./native.ts";
 import { askHolder } from "./store/control.ts";
 import { type Collected, collect, type GcOptions } from "./store/gc.ts";
 import type { Layout } from "./store/layout.ts";
 
 /** @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL, and the signal's reason */
-export function collectStore(layout: Layout, options: Omit<GcOptions, "layout" | "snapshots">): Promise<Collected> {
-  return collect({ layout, snapshots: snapshotKind, ...options });
+export function collectStore(
+  layout: Layout,
+  options: Omit<GcOptions, "layout" | "snapshots" | "punchHole">,
+): Promise<Collected> {
+  return collect({ layout, snapshots: snapshotKind, punchHole: loadNative().native?.punchHole ?? null, ...options });
 }
 
 const sealMs = 2_000;

@@ -705,6 +705,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         removeXattr: [root, path, path],
         syncFileSystem: [root],
         nextData: [root, 0],
+        punchHole: [root, 0, 1],
         runJobs: [root, empty],
       };
       const before = statOf(path);

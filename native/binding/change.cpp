@@ -1,4 +1,4 @@
-// The calls that change a tree, and syncFileSystem.
+// The calls that change a tree, syncFileSystem and punchHole.
 #include <limits>
 
 #include "../core/change-inode.hpp"
@@ -137,6 +137,15 @@ Napi::Value jsSyncFileSystem(const Napi::CallbackInfo& info) {
   return finish(info.Env(), syncFileSystem(fd), "");
 }
 
+Napi::Value jsPunchHole(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int fd = arguments.descriptor("fd");
+  const int64_t offset = arguments.integer("offset", 0, std::numeric_limits<int64_t>::max());
+  const int64_t length = arguments.integer("length", 1, std::numeric_limits<int64_t>::max());
+  if (!arguments.ok()) return info.Env().Undefined();
+  return finish(info.Env(), punchHole(fd, offset, length), "");
+}
+
 Napi::Value jsArmWriteFault(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int64_t kind = arguments.integer("kind", 0, 3);
@@ -161,6 +170,7 @@ void registerChange(Napi::Env env, Napi::Object exports) {
   exports.Set("setXattr", Napi::Function::New<jsSetXattr>(env, "setXattr"));
   exports.Set("removeXattr", Napi::Function::New<jsRemoveXattr>(env, "removeXattr"));
   exports.Set("armWriteFault", Napi::Function::New<jsArmWriteFault>(env, "armWriteFault"));
+  exports.Set("punchHole", Napi::Function::New<jsPunchHole>(env, "punchHole"));
   exports.Set("syncFileSystem", Napi::Function::New<jsSyncFileSystem>(env, "syncFileSystem"));
 }
 

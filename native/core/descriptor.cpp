@@ -1,6 +1,7 @@
-// syncfs and lseek.
+// syncfs, fallocate and lseek.
 #include "descriptor.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,10 @@ Result<std::optional<Range>> untilEnd(int fd, int64_t offset) {
 }  // namespace
 
 Status syncFileSystem(int fd) { return check(syncfs(fd), "syncfs"); }
+
+Status punchHole(int fd, int64_t offset, int64_t length) {
+  return check(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length), "fallocate");
+}
 
 Result<std::optional<Range>> nextData(int fd, int64_t offset) {
   const off_t start = lseek(fd, offset, SEEK_DATA);

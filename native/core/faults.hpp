@@ -40,6 +40,7 @@ namespace agentrewind {
   X(gcPackDropped, 49, "gc.pack-dropped") \
   X(gcPackUnlinked, 50, "gc.pack-unlinked") \
   X(gcPagesCut, 51, "gc.pages-cut") \
+  X(gcRangeFreed, 52, "gc.range-freed") \
   X(forkJournaled, 60, "fork.journaled") \
   X(forkMade, 61, "fork.made") \
   X(forkPlacedOne, 62, "fork.placed-one") \

@@ -1,6 +1,5 @@
 // What a command says of a store that has grown beyond its soft limit.
 import { existsSync } from "node:fs";
-import { openDatabase } from "../store/database.ts";
 import { layoutOf } from "../store/layout.ts";
 import { limitMessage, softLimitOf, storeBytes } from "../store/limit.ts";
 import type { Global } from "./global.ts";
@@ -14,11 +13,6 @@ export function sizeWarning(global: Global): string | undefined {
   }
   const layout = layoutOf(global.store);
   if (limit === Number.POSITIVE_INFINITY || !existsSync(layout.catalog)) return undefined;
-  const sql = openDatabase(layout.catalog);
-  try {
-    const bytes = storeBytes(sql, layout);
-    return bytes > limit ? limitMessage(layout.root, bytes, limit) : undefined;
-  } finally {
-    sql.close();
-  }
+  const bytes = storeBytes(layout);
+  return bytes > limit ? limitMessage(layout.root, bytes, limit) : undefined;
 }

@@ -12,6 +12,7 @@ export const stepsPerBreath = 2000;
 export interface ObjectRow {
   readonly hash: Hash;
   readonly pack: number;
+  readonly offset: number;
   readonly length: number;
   readonly condemned: number;
 }
@@ -19,7 +20,7 @@ export interface ObjectRow {
 /** Every row of `object`, in the order of the names, read in slices: what is written meanwhile is seen or not. */
 export async function* objectRows(sql: Sql, breathe: Breathe): AsyncGenerator<ObjectRow> {
   const next = sql.prepare(
-    `SELECT hash, pack, length, condemned FROM object WHERE hash > ? ORDER BY hash LIMIT ${rowsPerSlice}`,
+    `SELECT hash, pack, offset, length, condemned FROM object WHERE hash > ? ORDER BY hash LIMIT ${rowsPerSlice}`,
   );
   for (let from: Hash = Buffer.alloc(0); ; ) {
     const rows = next.all(from) as ObjectRow[];

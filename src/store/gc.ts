@@ -6,8 +6,9 @@ import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
 import { type FaultPoint, fault } from "../faults.ts";
 import { Census, stepsPerBreath } from "./census.ts";
 import { openDatabase, type Sql } from "./database.ts";
+import { freeDeadRanges, packsWithDeadRanges } from "./dead-ranges.ts";
 import { giveBackPages, rebuildCatalog } from "./give-back.ts";
-import { remove, removeLarge } from "./io.ts";
+import { allocatedBytes, type PunchHole, remove, removeLarge } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import { type Lock, takeLock, tryLock } from "./lock.ts";
 import { openLogKeeper } from "./log-keeper.ts";
@@ -15,7 +16,7 @@ import { type ObjectReader, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
 import type { Kind } from "./reach.ts";
 import { giveReserve, keepReserve } from "./reserve.ts";
-import { countRows, dropPacks, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
+import { countRows, dropPacks, type Pack, packsToGiveBack, rewritePacks, sealPacks } from "./rewrite.ts";
 import { markReachable } from "./roots.ts";
 import { type Catalog, writeSlice } from "./slices.ts";
 import { syncLog } from "./store.ts";
@@ -27,6 +28,8 @@ export interface GcOptions {
   readonly snapshots: Kind;
   /** A pack is rewritten when less than this part of it is alive. Default 0.5. */
   readonly liveRatio?: number;
+  /** Null where the system has no such call. */
+  readonly punchHole: PunchHole | null;
   /** How long uses that began before are waited for, in milliseconds. Default 60 s. */
   readonly patienceMs?: number;
   /** Makes the holder of an environment write to a new pack from now on; false when it does not. */
@@ -94,11 +97,14 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
   await mark();
   fault("gc.marked");
   await setCondemned(catalog, census, breathe);
-  const wanted = packsToGiveBack(sql, await census.reachedBytes(breathe), ratio);
-  const packs = await sealPacks(sql, layout, wanted, options.askToSeal);
+  const reached = await census.reachedBytes(breathe);
+  const wanted = packsToGiveBack(sql, reached, ratio);
+  const partly = packsWithDeadRanges(sql, layout, reached, wanted);
+  const sealed = await sealPacks(sql, layout, [...wanted, ...partly], options.askToSeal);
+  const packs = sealed.filter((pack) => wanted.some(({ id }) => id === pack.id));
   const orphans = orphansAmong(sql, files);
   const result = { objects: 0, deleted: 0, rewritten: 0, orphans: 0 };
-  if (census.condemned > 0 || packs.length > 0 || orphans.length > 0) {
+  if (census.condemned > 0 || sealed.length > 0 || orphans.length > 0) {
     if (await waitForUses(sql, layout.locks, patienceMs, signal)) {
       // What was committed by the uses that began before may need what is condemned.
       await mark();
@@ -119,6 +125,8 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
       });
       result.rewritten = rewritten.packs;
       postponed.push(...rewritten.postponed);
+      const kept = [...sealed.filter((pack) => !packs.includes(pack)), ...rewritten.left];
+      postponed.push(...(await freeRanges(options, sql, kept, breathe)));
     } else {
       postponed.push("another process uses the store since before; run gc again when it is done");
     }
@@ -132,6 +140,19 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
     leftOver: leftOver.count + result.orphans,
     postponed,
   };
+}
+
+/** Returns what could not be done. */
+async function freeRanges(
+  { layout, punchHole }: GcOptions,
+  sql: Sql,
+  packs: readonly Pack[],
+  breathe: Breathe,
+): Promise<string[]> {
+  if (packs.length === 0) return [];
+  if (punchHole !== null && (await freeDeadRanges(sql, layout, packs, punchHole, breathe))) return [];
+  const count = packs.length === 1 ? "1 pack is" : `${packs.length} packs are`;
+  return [`${count} more than half alive, and a part of a file cannot be freed here`];
 }
 
 /** A disk that has no room for it keeps the pages for now: everything else is done. */
@@ -234,6 +255,6 @@ function removeTemporaries(layout: Layout): { count: number; bytes: number } {
 
 function packBytes(layout: Layout): number {
   return readdirSync(layout.packs)
-    .map((name) => statSync(join(layout.packs, name), { throwIfNoEntry: false })?.size ?? 0)
+    .map((name) => allocatedBytes(join(layout.packs, name)))
     .reduce((sum, size) => sum + size, 0);
 }

@@ -14,6 +14,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
   writevSync,
@@ -56,6 +57,20 @@ export function cutFile(fd: number, length: number): void {
   if (fstatSync(fd).size <= length) return;
   beforeChange("truncate");
   ftruncateSync(fd, length);
+}
+
+/** Bytes that the file takes of the disk: fewer than it is long where ranges of it are left out. 0 when it is not there. */
+export function allocatedBytes(path: string): number {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? 0 : Math.min(found.size, found.blocks * 512);
+}
+
+/** Gives the room of a range back to the disk; it reads as zeros then. */
+export type PunchHole = (fd: number, offset: number, length: number) => void;
+
+export function freeRange(punchHole: PunchHole, fd: number, offset: number, length: number): void {
+  beforeChange("truncate");
+  punchHole(fd, offset, length);
 }
 
 /** Gives the file exactly `length` bytes. */

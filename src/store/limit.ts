@@ -1,7 +1,8 @@
 // The soft limit of a store: how much it takes, and when that is said.
-import { statSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { RewindError } from "../errors.ts";
-import type { Sql } from "./database.ts";
+import { allocatedBytes } from "./io.ts";
 import type { Layout } from "./layout.ts";
 
 const defaultLimit = 20 * 2 ** 30;
@@ -22,18 +23,18 @@ function parseSize(text: string | undefined): number | undefined {
   });
 }
 
-/** Bytes of packs and catalog; a few reads, whatever the store holds. */
-export function storeBytes(sql: Sql, layout: Layout): number {
-  const packs = sql.prepare("SELECT coalesce(sum(length), 0) FROM pack").pluck().get() as number;
-  return packs + (statSync(layout.catalog, { throwIfNoEntry: false })?.size ?? 0);
+/** Bytes that packs and catalog take of the disk; a look at each pack. */
+export function storeBytes(layout: Layout): number {
+  const files = [layout.catalog, ...readdirSync(layout.packs).map((name) => join(layout.packs, name))];
+  return files.reduce((sum, path) => sum + allocatedBytes(path), 0);
 }
 
 const warned = new Set<string>();
 
 /** Says once in this process that the store has grown beyond its limit. */
-export function warnAbove(limit: number, sql: Sql, layout: Layout): void {
+export function warnAbove(limit: number, layout: Layout): void {
   if (limit === Number.POSITIVE_INFINITY || warned.has(layout.root)) return;
-  const bytes = storeBytes(sql, layout);
+  const bytes = storeBytes(layout);
   if (bytes <= limit) return;
   warned.add(layout.root);
   process.emitWarning(limitMessage(layout.root, bytes, limit), "AgentRewindWarning");

@@ -142,8 +142,10 @@ export interface Rewrite {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Copies what lives together, the smallest first, and deletes the old packs. Without room for a copy the rest is left for later. */
-export async function rewritePacks(given: Rewrite): Promise<{ packs: number; postponed: string[] }> {
+/** Copies what lives together, the smallest first, and deletes the old packs. Without room for a copy the rest is left for later (`left`). */
+export async function rewritePacks(
+  given: Rewrite,
+): Promise<{ packs: number; left: readonly Pack[]; postponed: string[] }> {
   const { layout, patienceMs, signal } = given;
   const { sql } = given.catalog;
   const waiting = [...given.packs].sort((a, b) => a.bytes - b.bytes);
@@ -178,7 +180,7 @@ export async function rewritePacks(given: Rewrite): Promise<{ packs: number; pos
     }
     packs += await dropPacks(sql, layout, group);
   }
-  return { packs, postponed };
+  return { packs, left: waiting, postponed };
 }
 
 /** At least one. */

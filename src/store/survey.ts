@@ -1,9 +1,11 @@
 // What of a store is alive, and what gc could give back. Looks only.
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeBreather } from "../breathe.ts";
 import { Census } from "./census.ts";
 import type { Sql } from "./database.ts";
+import { deadBytes, packsWithDeadRanges } from "./dead-ranges.ts";
+import { allocatedBytes } from "./io.ts";
 import type { Layout } from "./layout.ts";
 import type { ObjectReader } from "./objects.ts";
 import type { Kind } from "./reach.ts";
@@ -35,19 +37,18 @@ export async function survey(
   await markReachable(sql, objects, census, snapshots, breathe);
   const live = await census.reachedBytes(breathe);
   const names = new Set(sql.prepare("SELECT name FROM pack").pluck().all() as string[]);
-  const files = readdirSync(layout.packs).map((name) => ({ name, bytes: sizeOf(join(layout.packs, name)) }));
+  const files = readdirSync(layout.packs).map((name) => ({ name, bytes: allocatedBytes(join(layout.packs, name)) }));
   const orphans = files.filter(({ name }) => !names.has(name));
   const sum = (numbers: Iterable<number>): number => [...numbers].reduce((all, one) => all + one, 0);
-  const thin = packsToGiveBack(sql, live, 0.5).map(
-    (pack) => sizeOf(join(layout.packs, pack.name)) - (live.get(pack.id) ?? 0),
+  const thin = packsToGiveBack(sql, live, 0.5);
+  const dead = [...thin, ...packsWithDeadRanges(sql, layout, live, thin)].map((pack) =>
+    deadBytes(layout, pack, live.get(pack.id) ?? 0),
   );
   return {
     packs: names.size,
     packBytes: sum(files.map(({ bytes }) => bytes)),
     liveBytes: sum(live.values()),
-    reclaimableBytes: Math.max(0, sum(thin)) + sum(orphans.map(({ bytes }) => bytes)),
+    reclaimableBytes: Math.max(0, sum(dead)) + sum(orphans.map(({ bytes }) => bytes)),
     orphans: orphans.map(({ name }) => name),
   };
 }
-
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

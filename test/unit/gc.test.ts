@@ -2,9 +2,10 @@
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Entry, encodeEntry, entryType } from "../../src/environment/directory/entry.ts";
 import { snapshotKind } from "../../src/environment/directory/reach.ts";
+import { loadNative } from "../../src/native.ts";
 import { putContext } from "../../src/store/contexts.ts";
 import { openDatabase } from "../../src/store/database.ts";
 import { collect, type GcOptions } from "../../src/store/gc.ts";
@@ -13,6 +14,7 @@ import { takeLock } from "../../src/store/lock.ts";
 import type { Hash, Objects } from "../../src/store/objects.ts";
 import { putSequence } from "../../src/store/sequence.ts";
 import type { Store } from "../../src/store/store.ts";
+import { lacking } from "../capabilities.ts";
 import { temporaryStore } from "./store.ts";
 
 interface Scene {
@@ -64,7 +66,13 @@ function makeScene(): Scene {
       );
     },
     gc: (options = {}) =>
-      collect({ layout: store.layout, snapshots: snapshotKind, askToSeal: async () => objects.seal(), ...options }),
+      collect({
+        layout: store.layout,
+        snapshots: snapshotKind,
+        askToSeal: async () => objects.seal(),
+        punchHole: loadNative().native?.punchHole ?? null,
+        ...options,
+      }),
   };
 }
 
@@ -266,6 +274,53 @@ test("F-36: many small packs are joined", async () => {
   expect(readdirSync(scene.store.layout.packs)).toHaveLength(1);
   kept.forEach((hash, i) => {
     expect(scene.objects.get(hash).toString()).toBe(`kept ${i}`);
+  });
+});
+
+const onDisk = ({ store }: Scene): number =>
+  readdirSync(store.layout.packs)
+    .map((name) => statSync(join(store.layout.packs, name)))
+    .reduce((sum, { size, blocks }) => sum + Math.min(size, blocks * 512), 0);
+
+describe("a pack more than half of which is alive", () => {
+  const large = (text: string): string => text.repeat(1_500_000 / text.length);
+  async function half(): Promise<{ scene: Scene; kept: [Hash, string][] }> {
+    const scene = makeScene();
+    const texts = [large("kept"), large("lost"), "small", large("last!")];
+    const hashes = await stored(scene.objects, ...texts);
+    const kept = texts
+      .map((text, i): [Hash, string] => [hashes[i] as Hash, text])
+      .filter(([, text]) => text !== texts[1]);
+    for (const [hash] of kept) await scene.checkpoint(null, hash);
+    return { scene, kept };
+  }
+
+  test.skipIf(lacking("native"))("F-39: the room of what is dead goes back to the disk, in place", async () => {
+    const { scene, kept } = await half();
+    const before = onDisk(scene);
+    const { bytes, ...rest } = await scene.gc();
+    expect(rest).toMatchObject({ objects: 1, packs: { deleted: 0, rewritten: 0 }, postponed: [] });
+    expect(bytes).toBeGreaterThan(1_490_000);
+    expect(onDisk(scene)).toBe(before - bytes);
+    for (const [hash, text] of kept) expect(scene.objects.get(hash).toString()).toBe(text);
+    expect(await scene.gc(), "nothing is left to do").toMatchObject({ objects: 0, bytes: 0, postponed: [] });
+    expect((await stored(scene.objects, large("lost")))[0]).toBeDefined();
+    expect(await scene.gc()).toMatchObject({ objects: 1 });
+    for (const [hash, text] of kept) expect(scene.objects.get(hash).toString()).toBe(text);
+  });
+
+  test("F-39: where no part of a file can be freed, that is said", async () => {
+    for (const punchHole of [
+      null,
+      () => {
+        throw Object.assign(new Error("no"), { code: "EOPNOTSUPP" });
+      },
+    ]) {
+      const { scene, kept } = await half();
+      const collected = await scene.gc({ punchHole });
+      expect(collected.postponed.join()).toMatch(/^1 pack is more than half alive/);
+      for (const [hash, text] of kept) expect(scene.objects.get(hash).toString()).toBe(text);
+    }
   });
 });
 
