@@ -119,7 +119,7 @@ describe("the power is cut", () => {
   const forms = [
     ["F-20, F-21, F-25: the store on the disk", "turns", false, 20],
     ["F-20, F-21, F-25: the store and the workspace on the disk", "turns", true, 20],
-    ["F-25, F-36 to F-38: the store, which is pruned, on the disk", "prune", false, 20],
+    ["F-25, F-36 to F-39: the store, which is pruned, on the disk", "prune", false, 20],
   ] as const;
   for (const [name, what, both, limit] of forms) {
     test.skipIf(lacks)(`${name}${title}`, { timeout: 3_600_000 }, () => {

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { appendFileSync, writeFileSync } from "node:fs";
-import { type Checkpoint, openRewind, type Rewind } from "agentrewind";
+import { type Checkpoint, openRewind, type Pruned, type Rewind } from "agentrewind";
 import { digestTree } from "../helpers/digest.ts";
 
 export interface SessionOptions {
@@ -53,7 +53,9 @@ const states = [
 /** Dead bytes for its packs, and names that take pages of the catalog. */
 const junk =
   "head -c 900000 /dev/urandom > junk; mkdir many; seq 200 | sed s,^,many/a-rather-long-name-, | xargs touch";
-const noJunk = "rm -r junk many";
+const noJunk = "rm -rf junk many";
+/** In the pack that it gets more is alive. */
+const halfJunk = "head -c 1500000 /dev/urandom > alive; head -c 1400000 /dev/urandom > junk";
 
 async function main({ what, workspace, store, mark, digests }: SessionOptions): Promise<void> {
   const known: Record<string, string[]> = {};
@@ -126,19 +128,26 @@ async function main({ what, workspace, store, mark, digests }: SessionOptions): 
     await goTo("c0", "the third lesson");
     await checkpoint(states[4], false);
   };
+  /** Gives up all but c0 and the head, which has what `state` makes, and not what `dead` made. */
+  const pruneBehind = async (dead: string, state: string): Promise<NonNullable<Pruned["gc"]>> => {
+    await checkpoint(dead, true);
+    const { id } = await checkpoint(`${noJunk}; ${state}`, true);
+    const keeps = ["c0", id];
+    note({ op: "pruning", head: id, durable: true, checkpoints: [], keeps });
+    const { kept, gc } = await rewind.prune({ keepLast: 1 });
+    if (kept !== keeps.length || gc === null) throw new Error(`pruned otherwise: ${JSON.stringify({ kept, gc })}`);
+    note({ op: "pruned", head: id, durable: true, checkpoints: [], keeps });
+    return gc;
+  };
   const prunes = async (): Promise<void> => {
     await checkpoint(states[0], true);
     rewind.thread("t").label("kept", "c0");
     for (const state of states.slice(1, 3)) {
-      await checkpoint(junk, true);
-      const { id } = await checkpoint(`${noJunk}; ${state}`, true);
-      const keeps = ["c0", id];
-      note({ op: "pruning", head: id, durable: true, checkpoints: [], keeps });
-      const { kept, gc } = await rewind.prune({ keepLast: 1 });
-      if (kept !== keeps.length || gc?.packs.rewritten === 0 || gc?.catalog === 0)
-        throw new Error(`the session does not what it should: ${JSON.stringify({ kept, gc })}`);
-      note({ op: "pruned", head: id, durable: true, checkpoints: [], keeps });
+      const gc = await pruneBehind(junk, state);
+      if (gc.packs.rewritten === 0 || gc.catalog === 0) throw new Error(`nothing rewritten: ${JSON.stringify(gc)}`);
     }
+    const gc = await pruneBehind(halfJunk, "echo half > half");
+    if (gc.packs.rewritten > 0 || gc.bytes < 1e6) throw new Error(`nothing freed in place: ${JSON.stringify(gc)}`);
     await checkpoint(states[3], false);
   };
 
