@@ -48,8 +48,8 @@ function probeWatch(folder: string): void {
 }
 
 function setAndClear(folder: string): void {
-  python("inode.py", "flags", folder, "+i");
-  python("inode.py", "flags", folder, "-i");
+  python("inode.py", "flags", "+i", folder);
+  python("inode.py", "flags", "-i", folder);
 }
 
 function tryInFolder(attempt: (folder: string) => void): boolean {

@@ -13,8 +13,8 @@ export const setAttribute = (path: string, name: string, value: Uint8Array | str
 export const setTimeNs = (ns: bigint, ...paths: string[]): void => void python("inode.py", "utime", `${ns}`, ...paths);
 
 /** i: immutable, a: append only. */
-export const setFlag = (path: string, change: "+i" | "-i" | "+a" | "-a"): void =>
-  void python("inode.py", "flags", path, change);
+export const setFlag = (change: "+i" | "-i" | "+a" | "-a", ...paths: string[]): void =>
+  void python("inode.py", "flags", change, ...paths);
 
 interface AclEntry {
   readonly tag: "owner" | "user" | "group" | "namedGroup" | "mask" | "other";

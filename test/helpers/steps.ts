@@ -53,10 +53,11 @@ export function runSteps(built: Built, options: RunOptions, steps: readonly Step
 
 /** The same, still running. */
 export function startSteps(built: Built, options: RunOptions, steps: readonly Step[]): ChildProcess {
-  const { workspace, store, env = {} } = options;
+  const { workspace, store, env = {}, uid } = options;
   return spawn(process.execPath, [script, built.entry, JSON.stringify({ workspace, store }), JSON.stringify(steps)], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   });
 }
 

@@ -207,11 +207,11 @@ describe("immutable and append-only", () => {
   const flagged: string[] = [];
   const flag = (path: string, change: "+i" | "+a"): void => {
     flagged.push(path);
-    setFlag(path, change);
+    setFlag(change, path);
   };
   const clear = (): void => {
     for (const path of flagged.splice(0)) {
-      if (fs.existsSync(path)) for (const change of ["-i", "-a"] as const) setFlag(path, change);
+      if (fs.existsSync(path)) for (const change of ["-i", "-a"] as const) setFlag(change, path);
     }
   };
   afterEach(clear);

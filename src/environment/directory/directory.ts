@@ -6,7 +6,6 @@ import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { makeFolder } from "../../store/io.ts";
-import type { Hash } from "../../store/objects.ts";
 import type {
   Capture,
   Captured,
@@ -22,6 +21,7 @@ import { execCommand } from "../exec.ts";
 import { trackCommands } from "../running.ts";
 import { type Entry, type EntryType, entryType } from "./entry.ts";
 import { forkDirectory } from "./fork.ts";
+import { findImmovable } from "./immovable.ts";
 import type { Known } from "./job.ts";
 import { openJobs } from "./jobs.ts";
 import { linkFree } from "./link-free.ts";
@@ -35,7 +35,7 @@ import type { Posix } from "./posix.ts";
 import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
 import { ScanMemory } from "./scan-memory.ts";
-import type { Scan, Scanner } from "./scanner.ts";
+import type { Scan, Scanner, Seen } from "./scanner.ts";
 import { requireKnown } from "./selection.ts";
 import { changedBetween, pathScope, uncapturedReason } from "./since.ts";
 import { compareTrees, findEntry, readSnapshot, Summary, snapshotObjects } from "./tree.ts";
@@ -60,7 +60,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   /** The generation of the store in which the kept scan was made (F-33). */
   let scannedIn: number | undefined;
   /** The snapshot of the last scan, until a restore has changed the tree. */
-  let fresh: Hash | undefined;
+  let fresh: Scan | undefined;
   const lacks = probeLacks(root);
 
   function open(): Posix {
@@ -89,7 +89,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       const written = await batch.commit();
       memory.keep(result.snapshot);
       scannedIn = generation;
-      fresh = result.snapshot;
+      fresh = result;
       return { ...result, written };
     } catch (error) {
       batch.discard();
@@ -138,8 +138,9 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     const posix = open();
     try {
       const captured = since === undefined ? undefined : filesOf(since);
-      const known = captured !== undefined && fresh?.toString("hex") === captured && signal?.aborted !== true;
-      const current = (known ? (fresh as Hash) : (await scanNow(posix, signal)).snapshot).toString("hex");
+      const known = captured !== undefined && fresh?.snapshot.toString("hex") === captured && signal?.aborted !== true;
+      const scan = known ? (fresh as Scan) : await scanNow(posix, signal);
+      const current = scan.snapshot.toString("hex");
       const seen = scanner as Scanner;
       const groups = seen.groups();
       // What nobody captured is nobody's to overwrite.
@@ -158,6 +159,14 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         requireKnown(wanted, (path) =>
           [currentRoot, target.root].some((tree) => findEntry(objects, tree, path) !== null),
         );
+      const firsts = new Map<RawPath, RawPath>();
+      for (const [first, members] of groups) {
+        for (const member of members) firsts.set(member, first);
+        const pause = breathe();
+        if (pause !== undefined) await pause;
+      }
+      const look = (path: RawPath): Seen | undefined => seen.lookup(path);
+      const immovable = await findImmovable({ posix, seen: look, groups, firsts, problems: scan.problems, breathe });
       const summary = new Summary();
       const problems: Problem[] = [];
       const plan = await planRestore({
@@ -165,6 +174,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         current: currentRoot,
         target: target.root,
         groups,
+        immovable,
         kept: (path) => keptPaths.has(path) || (excluded?.(path) ?? false),
         holdsKept: (path) => folders.has(path),
         scope: wanted === undefined ? undefined : pathScope(wanted),
@@ -175,18 +185,13 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           if (uncaptured.has(path)) problems.push({ path: display(path), reason: uncapturedReason });
         },
       });
-      const cut = await outsideNames(plan, (path) => seen.lookup(path), groups, breathe);
+      const cut = await outsideNames(plan, look, groups, immovable.unreadFolders, breathe);
       if (dryRun) {
         const left = new Set([...keptPaths, ...plan.problems.map((one) => fromDisplay(one.path))]);
         const restored = await summary.changes(breathe, left);
         return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes, ...cut] };
       }
-      const firsts = new Map<RawPath, RawPath>();
-      for (const [first, members] of groups) {
-        for (const member of members) firsts.set(member, first);
-        await breathe();
-      }
-      const writers = writersOfReplaced(posix.native, plan, (path) => seen.lookup(path), breathe);
+      const writers = writersOfReplaced(posix.native, plan, look, breathe);
       writers.catch(() => {});
       fresh = undefined;
       problems.push(

@@ -10,6 +10,7 @@ export async function outsideNames(
   plan: Plan,
   seen: (path: RawPath) => Seen | undefined,
   groups: ReadonlyMap<RawPath, readonly RawPath[]>,
+  unreadFolders: number,
   breathe: Breathe,
 ): Promise<Problem[]> {
   const inside = new Map<RawPath, number>();
@@ -18,12 +19,16 @@ export async function outsideNames(
     const pause = breathe();
     if (pause !== undefined) await pause;
   }
+  const where =
+    unreadFolders === 0
+      ? "names outside of the workspace"
+      : "names outside of the workspace or in folders that cannot be read";
+  const reason = `went back; ${where} still lead to the file that was there`;
   const found: Problem[] = [];
   for (const list of [plan.moves, plan.links]) {
     for (const { path } of list) {
       const entry = seen(path);
       if (entry !== undefined && entry.type !== entryType.directory && entry.nlink > (inside.get(path) ?? 1)) {
-        const reason = "went back; names outside of the workspace still lead to the file that was there";
         found.push({ path: display(path), reason });
       }
       const pause = breathe();

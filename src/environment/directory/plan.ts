@@ -3,8 +3,10 @@ import type { Breathe } from "../../breathe.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import type { Problem } from "../environment.ts";
 import { type Entry, encodeEntry, entryType, sameContent, sameMetadata } from "./entry.ts";
+import { type Immovable, markedReason } from "./immovable.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
 import { Levels, Packed } from "./packed.ts";
+import { Standing, uncaptured } from "./standing.ts";
 import { compareTrees, type Difference, findEntry } from "./tree.ts";
 
 export interface Plan {
@@ -36,6 +38,7 @@ export interface PlanInput {
   readonly target: Entry;
   /** Of the current tree (scan.ts). */
   readonly groups: ReadonlyMap<RawPath, readonly RawPath[]>;
+  readonly immovable: Immovable;
   /** Paths that stay as they are. */
   readonly kept: (path: RawPath) => boolean;
   /** Directories that hold a kept path. */
@@ -52,16 +55,6 @@ export interface PlanInput {
 
 /** Staged entries that are renamed one by one are spread over so many folders: a folder is changed by one thread at a time. */
 export const stageFolders = 8;
-
-const untouchable = (entry: Entry | null): boolean =>
-  entry?.type === entryType.unread || entry?.type === entryType.socket;
-
-function whyUntouched(from: Entry | null, to: Entry | null): string {
-  if (to?.type === entryType.unread) return "was not captured; left as it is";
-  if (from?.type === entryType.unread) return `${from.tail}; left as it is`;
-  if (from?.type === entryType.socket) return "is a socket; sockets are left alone";
-  return "was a socket; sockets are not restored";
-}
 
 export async function planRestore(input: PlanInput): Promise<Plan> {
   const planner = new Planner(input);
@@ -87,8 +80,9 @@ class Planner {
   /** Names that leave the inode that they have now. */
   readonly #leaving = new Set<RawPath>();
   readonly #separated = new Set<RawPath>();
-  readonly #blocked = new Set<RawPath>();
-  readonly #standing = new Set<RawPath>();
+  readonly #standing: Standing;
+  /** First name at the target of a file that stays, and the name that stands for it among those that go back. */
+  readonly #heirs = new Map<RawPath, RawPath>();
   readonly #occupied = new Set<RawPath>();
   /** New folders and where they are staged. */
   readonly #newFolders = new Map<RawPath, RawPath>();
@@ -97,26 +91,27 @@ class Planner {
 
   constructor(input: PlanInput) {
     this.#input = input;
+    const concerns = (path: RawPath): boolean => !input.kept(path) && this.#isWanted(path);
+    this.#standing = new Standing({ ...input, concerns });
   }
 
   add(difference: Difference): void {
     const { path, from, to } = difference;
-    if (path !== "" && this.#blocked.has(parentOf(path))) {
-      this.#blocked.add(path);
-      return;
-    }
+    if (!this.#standing.meets(difference)) return;
     if (this.#input.scope !== undefined && !this.#inScope(this.#input.scope(path), difference)) return;
     if (this.#input.kept(path)) {
       this.#input.onKept(path);
       if (from?.type !== entryType.directory || to?.type !== entryType.directory) {
-        if (to?.type === entryType.directory && from?.type !== entryType.directory) this.#blocked.add(path);
+        if (to?.type === entryType.directory && from?.type !== entryType.directory) this.#standing.block(path);
         return;
       }
-    } else if (untouchable(from) || untouchable(to)) {
-      this.#problem(path, whyUntouched(from, to));
-      if (to?.type === entryType.directory || from?.type === entryType.directory) this.#blocked.add(path);
-      if (from !== null) for (let at = parentOf(path); at !== ""; at = parentOf(at)) this.#standing.add(at);
-      return;
+    } else {
+      const reason = this.#standing.why(difference);
+      if (reason !== undefined) {
+        this.#problem(path, reason);
+        this.#standing.hold(difference);
+        return;
+      }
     }
     const possible = to?.type === entryType.hardLink ? this.#withoutMates(difference, to) : difference;
     if (possible === undefined) return;
@@ -124,15 +119,34 @@ class Planner {
     this.#change(possible);
   }
 
-  /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. Undefined where it is that already. */
+  /** Everything, or it is asked for. */
+  #isWanted(path: RawPath): boolean {
+    const { scope } = this.#input;
+    return scope === undefined || scope(path) === "in";
+  }
+
+  /** A name of a file that itself stays as it is, though it is another one at the target, cannot be linked: it becomes a file of its own. Undefined where nothing is left to do. */
   #withoutMates(difference: Difference, { name, tail }: Entry): Difference | undefined {
     const { path, from } = difference;
     const alone = this.#alone(tail);
     if (alone === undefined) return difference;
     this.#noteSeparation(path, tail);
+    const heir = this.#heirs.get(tail);
+    if (heir !== undefined) {
+      this.#joinHeir(difference, heir);
+      return undefined;
+    }
     const to = { ...alone, name };
-    if (from !== null && sameContent(from, to) && sameMetadata(from, to)) return undefined;
+    if (from === null || !sameContent(from, to)) this.#heirs.set(tail, path);
+    else if (sameMetadata(from, to)) return undefined;
     return { path, from, to, stored: encodeEntry(to) };
+  }
+
+  #joinHeir({ path, from, to }: Difference, heir: RawPath): void {
+    const linked = { ...(to as Entry), tail: heir };
+    this.#input.onDifference({ path, from, to: linked, stored: encodeEntry(linked) });
+    if (from?.type === entryType.directory) this.#remove(path, true);
+    this.#link(path, heir);
   }
 
   /** Of folders above what is asked for, only those that are missing are made; the others keep their times. */
@@ -141,10 +155,10 @@ class Planner {
     const was = from?.type === entryType.directory;
     const will = to?.type === entryType.directory;
     if (scope === "out") {
-      if (was || will) this.#blocked.add(path);
+      if (was || will) this.#standing.block(path);
       return false;
     }
-    if (was) this.#metadata.add(path, "", encodeEntry(from));
+    if (was && !this.#input.immovable.isMarkedFolder(path)) this.#metadata.add(path, "", encodeEntry(from));
     // What lies where a folder has to be gives way to it.
     return will && !was;
   }
@@ -156,8 +170,9 @@ class Planner {
     } else if (to.type === entryType.directory) {
       if (from !== null && !wasDirectory) this.#remove(path, false);
       if (!wasDirectory) this.#makeFolder(path);
-      this.#metadata.add(path, "", stored as Buffer);
       this.#dated.add(path);
+      if (!wasDirectory || !this.#input.immovable.isMarkedFolder(path)) this.#metadata.add(path, "", stored as Buffer);
+      else if (!sameMetadata(from, to)) this.#problem(path, markedReason);
     } else {
       if (wasDirectory) this.#remove(path, true);
       if (from !== null && !wasDirectory && sameContent(from, to)) {
@@ -205,17 +220,20 @@ class Planner {
 
   /** The target's entry of `first`, where that is neither restored nor the same now: no name can be linked to it. */
   #alone(first: RawPath): Entry | undefined {
-    const { scope, objects, current, target } = this.#input;
-    if (scope === undefined || scope(first) === "in") return undefined;
+    const { objects, current, target, kept, immovable } = this.#input;
+    // A new name of it might not go again.
+    const isBound = immovable.file(first) !== undefined;
+    if (!isBound && this.#isWanted(first) && !kept(first) && !this.#standing.stays(first)) return undefined;
     const wanted = findEntry(objects, target, first);
+    if (wanted === null || wanted.type === entryType.unread) return undefined;
     const found = findEntry(objects, current, first);
-    if (wanted === null || (found !== null && sameContent(wanted, found) && sameMetadata(wanted, found)))
-      return undefined;
-    return wanted;
+    const same = found !== null && sameContent(wanted, found) && sameMetadata(wanted, found);
+    return same && !isBound ? undefined : wanted;
   }
 
   #noteSeparation(path: RawPath, other: RawPath): void {
-    const reason = `was one file with ${display(other)}, which is not among the paths; now it is a file of its own`;
+    const why = this.#isWanted(other) ? "stays as it is" : "is not among the paths";
+    const reason = `was one file with ${display(other)}, which ${why}; now it is a file of its own`;
     this.#notes.push({ path: display(path), reason });
   }
 
@@ -241,24 +259,43 @@ class Planner {
     };
   }
 
-  /** A name that shares the inode of one that is not among the paths shows no difference of its own: the content stands at the other. */
+  /** A name that shares the inode of one that stays, or is not among the paths, shows no difference of its own: the content stands at the other. */
   #separate(members: readonly RawPath[], placed: Set<RawPath>): void {
-    const { scope, objects, current, target, kept } = this.#input;
+    const { objects, current, target, kept } = this.#input;
+    const first = findEntry(objects, current, members[0] as RawPath) as Entry;
     for (const path of members) {
-      if (scope?.(path) !== "in" || kept(path) || placed.has(path)) continue;
+      if (!this.#isWanted(path) || kept(path) || placed.has(path)) continue;
+      if (this.#links.has(path) || this.#standing.isHeld(path)) continue;
       const wanted = findEntry(objects, target, path);
-      const alone = wanted?.type === entryType.hardLink ? this.#alone(wanted.tail) : undefined;
-      if (wanted === null || alone === undefined) continue;
+      if (wanted?.type !== entryType.hardLink || kept(wanted.tail)) continue;
+      const alone = findEntry(objects, target, wanted.tail);
+      if (alone === null || (sameContent(alone, first) && sameMetadata(alone, first))) continue;
       const from = findEntry(objects, current, path) as Entry;
       const to = { ...alone, name: wanted.name };
       if (sameContent(from, to) && sameMetadata(from, to)) continue;
-      this.#noteSeparation(path, wanted.tail);
-      const stored = encodeEntry(to);
-      this.#input.onDifference({ path, from, to, stored });
-      this.#separated.add(path);
-      this.#place(path, stored);
-      placed.add(path);
+      const reason = this.#whyNotSeparated(path, wanted.tail);
+      if (reason !== undefined) this.#problem(path, reason);
+      else if (this.#alone(wanted.tail) !== undefined) {
+        const heir = this.#heirs.get(wanted.tail);
+        this.#noteSeparation(path, wanted.tail);
+        this.#separated.add(path);
+        if (heir !== undefined) {
+          this.#joinHeir({ path, from, to: wanted, stored: null }, heir);
+          continue;
+        }
+        const stored = encodeEntry(to);
+        this.#input.onDifference({ path, from, to, stored });
+        this.#heirs.set(wanted.tail, path);
+        this.#place(path, stored);
+        placed.add(path);
+      }
     }
+  }
+
+  #whyNotSeparated(path: RawPath, first: RawPath): string | undefined {
+    const { immovable } = this.#input;
+    if (this.#standing.isUncaptured(first)) return uncaptured(first);
+    return immovable.file(path)?.reason ?? (immovable.isMarkedFolder(parentOf(path)) ? markedReason : undefined);
   }
 
   #nameSeparated(member: RawPath, placed: ReadonlySet<RawPath>): void {
@@ -294,11 +331,11 @@ class Planner {
     for (const members of groups.values()) {
       const pause = breathe();
       if (pause !== undefined) await pause;
-      if (scope !== undefined) this.#separate(members, placed);
+      if (scope !== undefined || this.#standing.isHeld(members[0] as RawPath)) this.#separate(members, placed);
       if (!members.some((member) => placed.has(member))) continue;
       for (const member of members) {
         if (scope !== undefined && scope(member) !== "in") this.#nameSeparated(member, placed);
-        if (this.#links.has(member) || kept(member) || (scope !== undefined && scope(member) !== "in")) continue;
+        if (this.#links.has(member) || kept(member) || !this.#isWanted(member)) continue;
         const wanted = findEntry(objects, target, member);
         if (wanted?.type === entryType.hardLink && members.includes(wanted.tail) && placed.has(wanted.tail))
           this.#link(member, wanted.tail);
@@ -331,7 +368,7 @@ class Planner {
     const going = new Levels();
     for (const level of this.#removedFolders.childrenFirst()) {
       for (const { path } of level) {
-        if (holdsKept(path) || this.#standing.has(path)) {
+        if (holdsKept(path) || this.#standing.holdsStanding(path)) {
           this.#occupied.add(path);
           this.#problem(path, "stays because it holds something that stays");
         } else going.add(path);

@@ -1,6 +1,6 @@
 // Posix through the addon: exact, and safe against links that are swapped in while we work.
 import { closeSync, constants, openSync } from "node:fs";
-import { decodeEntries, type Native, type NativeEntry } from "../../native.ts";
+import { decodeEntries, entryAttributes, type Native, type NativeEntry } from "../../native.ts";
 import { type EntryType, entryType, fidelityBit, sameXattrs } from "./entry.ts";
 import { fromBytes, toBytes } from "./names.ts";
 import type { Posix, Stat } from "./posix.ts";
@@ -43,6 +43,11 @@ export function openNativePosix(rootPath: string, native: Native): Posix {
     stat(path) {
       const found = native.stat(root, toBytes(path));
       return found === null ? undefined : toStat(decodeEntries(found)[0] as NativeEntry);
+    },
+    isMarked(path) {
+      const found = native.stat(root, toBytes(path));
+      const attributes = found === null ? 0 : (decodeEntries(found)[0] as NativeEntry).attributes;
+      return (attributes & (entryAttributes.immutable | entryAttributes.append)) !== 0;
     },
     readLink: (path) => fromBytes(native.readLink(root, toBytes(path))),
     openRead: (path) => native.open(root, toBytes(path), constants.O_RDONLY | constants.O_NONBLOCK, 0),

@@ -1,5 +1,6 @@
 // Posix with Node alone: times to the microsecond, no extended attributes, no device nodes, paths up to PATH_MAX.
 import {
+  accessSync,
   type BigIntStats,
   chmodSync,
   constants,
@@ -60,6 +61,7 @@ export function openPortablePosix(rootPath: string): Posix {
       "times finer than a microsecond",
       "extended attributes and ACLs",
       "device nodes and FIFOs",
+      "a dry run's word of what is append-only",
       "where holes lie in a file (pages of zeros beside them become holes)",
       "paths longer than PATH_MAX",
       "protection against links swapped in while a restore writes",
@@ -78,6 +80,17 @@ export function openPortablePosix(rootPath: string): Posix {
       return found;
     },
     stat,
+    isMarked(path) {
+      const type = stat(path)?.type;
+      if (type !== entryType.file && type !== entryType.directory) return false;
+      try {
+        accessSync(inside(path), constants.W_OK);
+        return false;
+      } catch (error) {
+        // Of one's own and as root: EACCES is for modes.
+        return systemCode(error) === "EPERM";
+      }
+    },
     readLink: (path) => fromBytes(readlinkSync(inside(path), "buffer")),
     openRead: (path) => openSync(inside(path), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW),
     openWrite: (path) => openSync(inside(path), constants.O_WRONLY | constants.O_TRUNC | constants.O_NOFOLLOW),

@@ -39,6 +39,8 @@ export interface Posix {
   /** Sorted by raw name. */
   readDirectory(path: RawPath): NamedStat[];
   stat(path: RawPath): Stat | undefined;
+  /** Of what is there: immutable or append-only; the portable form knows of immutable only. */
+  isMarked(path: RawPath): boolean;
   readLink(path: RawPath): RawPath;
   /** A descriptor for reading; never waits for a FIFO's writer. */
   openRead(path: RawPath): number;

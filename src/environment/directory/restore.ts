@@ -3,6 +3,7 @@ import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { fault } from "../../faults.ts";
 import type { Problem } from "../environment.ts";
 import { entryType } from "./entry.ts";
+import { markedReason } from "./immovable.ts";
 import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
 import { openFolder } from "./jobs-portable.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
@@ -189,7 +190,7 @@ class Application {
     if (failure.kind === "moved") {
       this.#report(job.path, uncapturedReason);
     } else if (failure.kind === "immutable") {
-      this.#report(job.path, "may not be changed: it or its folder is marked immutable or append-only");
+      this.#report(job.path, markedReason);
     } else if (failure.kind === "owner") {
       this.#report(job.path, `its owner or group could not be restored (${failure.code})`);
       return;
