@@ -59,7 +59,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   let memory: ScanMemory | undefined;
   /** The generation of the store in which the kept scan was made (F-33). */
   let scannedIn: number | undefined;
-  /** The snapshot of the last scan, until a restore has changed the tree. */
+  /** The last scan, until a restore has changed the tree. */
   let fresh: Scan | undefined;
   const lacks = probeLacks(root);
 

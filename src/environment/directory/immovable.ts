@@ -49,6 +49,7 @@ export async function findImmovable(input: ImmovableInput): Promise<Immovable> {
   const pinned = new Map<RawPath, readonly RawPath[]>();
   const unread = await unreadFolders(input);
 
+  const isMarked = (path: RawPath): boolean => attempt(() => posix.isMarked(path)) === true;
   const names = (path: RawPath): readonly RawPath[] => groups.get(firsts.get(path) ?? path) ?? [path];
 
   function boundOf(first: RawPath): Bound | undefined {
@@ -57,10 +58,10 @@ export async function findImmovable(input: ImmovableInput): Promise<Immovable> {
     if (found.type === entryType.unread) {
       return { reason: `is one file with ${display(first)}, which cannot be read; left as it is`, whole: true };
     }
-    if (posix.isMarked(first)) return { reason: markedReason, whole: true };
+    if (isMarked(first)) return { reason: markedReason, whole: true };
     if (unread.length === 0 || found.nlink <= names(first).length) return undefined;
     // A name in a folder of somebody else is nobody's to keep: there it counts as one outside of the workspace.
-    const owner = posix.stat(first)?.uid;
+    const owner = attempt(() => posix.stat(first))?.uid;
     const folder = unread.find(({ uid }) => uid === owner);
     if (folder === undefined) return undefined;
     const where = `perhaps in ${display(folder.path)}, which cannot be read`;
@@ -73,7 +74,7 @@ export async function findImmovable(input: ImmovableInput): Promise<Immovable> {
   };
 
   const isMarkedFolder = (path: RawPath): boolean =>
-    remembered(folders, path, () => (path === "" || seen(path) !== undefined) && posix.isMarked(path));
+    remembered(folders, path, () => (path === "" || seen(path) !== undefined) && isMarked(path));
   const pinnedOf = (first: RawPath): RawPath[] =>
     (groups.get(first) ?? []).filter((name) => isMarkedFolder(parentOf(name)));
 
@@ -97,9 +98,18 @@ async function unreadFolders({
   for (const problem of problems) {
     if (!problem.reason.startsWith(unreadable)) continue;
     const path = fromDisplay(problem.path);
-    const stat = seen(path)?.type === entryType.unread ? posix.stat(path) : undefined;
+    const stat = seen(path)?.type === entryType.unread ? attempt(() => posix.stat(path)) : undefined;
     if (stat?.type === entryType.directory) found.push({ path, uid: stat.uid });
     await breathe();
   }
   return found;
+}
+
+/** What changed since the scan is found when it is touched. */
+function attempt<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
 }

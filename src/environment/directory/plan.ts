@@ -268,6 +268,7 @@ class Planner {
       if (this.#links.has(path) || this.#standing.isHeld(path)) continue;
       const wanted = findEntry(objects, target, path);
       if (wanted?.type !== entryType.hardLink || kept(wanted.tail)) continue;
+      if (this.#isWanted(wanted.tail) && !this.#standing.stays(wanted.tail)) continue;
       const alone = findEntry(objects, target, wanted.tail);
       if (alone === null || (sameContent(alone, first) && sameMetadata(alone, first))) continue;
       const from = findEntry(objects, current, path) as Entry;
