@@ -14,28 +14,20 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import Database from "better-sqlite3";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paintFor } from "../src/cli/paint.ts";
 import { lacking } from "./capabilities.ts";
-import { type Built, buildLibrary } from "./helpers/build.ts";
+import { commandFile, libraryEntry } from "./helpers/library.ts";
 
-let built: Built;
-let main: string;
 let base: string;
 let workspace: string;
 let store: string;
 const children: ChildProcess[] = [];
-
-beforeAll(() => {
-  built = buildLibrary();
-  main = join(dirname(built.entry), "cli", "main.js");
-});
-afterAll(() => built.remove());
 
 beforeEach(() => {
   base = mkdtempSync(join(realpathSync(tmpdir()), "agentrewind-cli-"));
@@ -67,7 +59,7 @@ interface Setting {
 }
 
 function start(args: readonly string[], { cwd = workspace, uid, env = {} }: Setting = {}): Running {
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [commandFile, ...args], {
     cwd,
     ...(uid === undefined ? {} : { uid }),
     env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state"), ...quiet, ...env },
@@ -580,7 +572,7 @@ describe("wrong usage and bad input", () => {
 
     const inside = join(base, "inside.sh");
     writeFileSync(inside, 'rm -r "$PWD"; "$@" list && "$@" rewind c0\n');
-    execFileSync("sh", [inside, process.execPath, main], {
+    execFileSync("sh", [inside, process.execPath, commandFile], {
       cwd: workspace,
       env: { PATH: process.env.PATH, HOME: base, XDG_STATE_HOME: join(base, "state") },
     });
@@ -663,7 +655,7 @@ class Holder {
 
   constructor() {
     this.child = spawn(process.execPath, ["--input-type=module", "-e", holderScript], {
-      env: { ...process.env, ENTRY: pathToFileURL(built.entry).href, WORKSPACE: workspace, STORE: store },
+      env: { ...process.env, ENTRY: pathToFileURL(libraryEntry).href, WORKSPACE: workspace, STORE: store },
       stdio: ["pipe", "pipe", "inherit"],
     });
     children.push(this.child);

@@ -1,36 +1,51 @@
-// SIGKILL at every step of checkpoint, rewind, undo and recovery; a full disk; two writers at once.
+// SIGKILL at every step of checkpoint, rewind, undo, prune and recovery; several that open at once.
 
 import { execFileSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Rewind } from "agentrewind";
 import Database from "better-sqlite3";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../src/faults.ts";
-import { lacking } from "./capabilities.ts";
-import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { runSteps, type Step, startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 const sh = (cwd: string, command: string): string =>
   execFileSync("bash", ["--norc", "-c", command], { cwd, encoding: "utf8", stdio: "pipe" });
 const digest = (place: Place): string[] => digestTree(place.workspace);
 
 /** Three states that differ in every way that a restore treats differently. */
-const states = [
-  `mkdir -p d/sub gone; echo 1 > a; echo 1 > b; echo same > same; echo 1 > d/f; echo 1 > d/sub/g; ln -s a l; ln a d/hard
-   chmod 600 same; echo 1 > gone/x; mkfifo p; head -c 300000 /dev/zero > big`,
-  "echo 2 > a; rm b; mkdir b; echo 2 > b/in; chmod 644 same; rm -r gone; ln -sf b l; echo 2 > new; chmod 700 d",
-  "echo 3 > d/f; rm -r b; rm p; mkdir -p deep/er; echo 3 > deep/er/x; echo 3 >> big; ln new new2; touch d/sub; chmod 711 d/sub",
-] as const;
+const states: readonly ((at: (name: string) => string) => void)[] = [
+  (at) => {
+    for (const name of ["d/sub", "gone"]) fs.mkdirSync(at(name), { recursive: true });
+    for (const name of ["a", "b", "d/f", "d/sub/g", "gone/x"]) fs.writeFileSync(at(name), "1\n");
+    fs.writeFileSync(at("same"), "same\n", { mode: 0o600 });
+    fs.symlinkSync("a", at("l"));
+    fs.linkSync(at("a"), at("d/hard"));
+    fs.writeFileSync(at("big"), Buffer.alloc(300_000));
+    execFileSync("mkfifo", [at("p")]);
+  },
+  (at) => {
+    for (const name of ["b", "l"]) fs.rmSync(at(name));
+    fs.mkdirSync(at("b"));
+    for (const name of ["a", "b/in", "new"]) fs.writeFileSync(at(name), "2\n");
+    fs.chmodSync(at("same"), 0o644);
+    fs.rmSync(at("gone"), { recursive: true });
+    fs.symlinkSync("b", at("l"));
+    fs.chmodSync(at("d"), 0o700);
+  },
+  (at) => {
+    fs.rmSync(at("b"), { recursive: true });
+    fs.rmSync(at("p"));
+    fs.mkdirSync(at("deep/er"), { recursive: true });
+    for (const name of ["d/f", "deep/er/x"]) fs.writeFileSync(at(name), "3\n");
+    fs.appendFileSync(at("big"), "3\n");
+    fs.linkSync(at("new"), at("new2"));
+    fs.utimesSync(at("d/sub"), new Date(), new Date());
+    fs.chmodSync(at("d/sub"), 0o711);
+  },
+];
 
 interface Scene {
   readonly place: Place;
@@ -45,13 +60,13 @@ async function makeScene(): Promise<Scene> {
   const place = makePlace();
   const rewind = await useRewind(place);
   const thread = rewind.thread("t");
-  sh(place.workspace, states[0]);
+  states[0]?.((name) => join(place.workspace, name));
   const v0 = digest(place);
   await thread.checkpoint({ context: context("m0") });
-  sh(place.workspace, states[1]);
+  states[1]?.((name) => join(place.workspace, name));
   const v1 = digest(place);
   await thread.checkpoint({ context: context("m0", "m1") });
-  sh(place.workspace, states[2]);
+  states[2]?.((name) => join(place.workspace, name));
   const v2 = digest(place);
   await endSession(rewind);
   return { place, trees: [v0, v1, v2] };
@@ -194,10 +209,7 @@ const scenarios: readonly Scenario[] = [
   ...(["rewind.intent", "restore.placed-one:2", "rewind.restored"] as const).map((killedAt) => ({
     name: `recovery of a rewind killed at ${killedAt}`,
     async before({ place }: Scene) {
-      const { signal } = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: killedAt } }, [
-        { op: "open" },
-        rewindStep,
-      ]);
+      const { signal } = runSteps({ ...place, env: { AGENTREWIND_FAULT: killedAt } }, [{ op: "open" }, rewindStep]);
       expect(signal).toBe("SIGKILL");
     },
     steps: [{ op: "open" }, { op: "close" }],
@@ -217,7 +229,7 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
       const counted = await makeScene();
       await scenario.before?.(counted);
       const log = join(counted.place.base, "points");
-      const whole = runSteps(built, { ...counted.place, env: { AGENTREWIND_FAULT_LOG: log } }, scenario.steps);
+      const whole = runSteps({ ...counted.place, env: { AGENTREWIND_FAULT_LOG: log } }, scenario.steps);
       for (const result of whole.results) expect(result.error, result.message).toBeUndefined();
       const counts = new Map<string, number>();
       for (const point of fs.readFileSync(log, "utf8").trim().split("\n"))
@@ -231,7 +243,7 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
           const at = `${point}:${nth}`;
           const scene = await makeScene();
           await scenario.before?.(scene);
-          const ran = runSteps(built, { ...scene.place, env: { AGENTREWIND_FAULT: at } }, scenario.steps);
+          const ran = runSteps({ ...scene.place, env: { AGENTREWIND_FAULT: at } }, scenario.steps);
           expect(ran.signal, `${at} was reached`).toBe("SIGKILL");
           hit.add(point);
           try {
@@ -263,9 +275,7 @@ describe("two processes open one workspace at once", () => {
     for (let round = 0; round < 5; round++) {
       const place = makePlace();
       const start: Step = { op: "at", time: Date.now() + 1500 };
-      const children = Array.from({ length: 4 }, () =>
-        startSteps(built, place, [start, { op: "open" }, { op: "hold" }]),
-      );
+      const children = Array.from({ length: 4 }, () => startSteps(place, [start, { op: "open" }, { op: "hold" }]));
       const first = await Promise.all(
         children.map(
           (child) =>
@@ -292,7 +302,7 @@ describe("two processes open one workspace at once", () => {
 test("a new catalog can be opened by several at the same moment", async () => {
   const place = makePlace();
   const steps: Step[] = [{ op: "openCatalogs", folder: place.base, time: Date.now() + 1500, count: 150, everyMs: 12 }];
-  const children = Array.from({ length: 4 }, () => startSteps(built, place, steps));
+  const children = Array.from({ length: 4 }, () => startSteps(place, steps));
   const outputs = children.map(
     (child) =>
       new Promise<string>((resolve) => {
@@ -304,240 +314,4 @@ test("a new catalog can be opened by several at the same moment", async () => {
       }),
   );
   for (const output of await Promise.all(outputs)) expect(output).toBe('{"op":"openCatalogs","ok":{"count":150}}');
-});
-
-describe("a full disk", () => {
-  const mounts: string[] = [];
-  const mountSmall = (place: Place, size: string): string => {
-    const small = join(place.base, "small");
-    fs.mkdirSync(small);
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", small]);
-    mounts.push(small);
-    return small;
-  };
-  const fill = (folder: string): string => {
-    const file = join(folder, "filler");
-    const fd = fs.openSync(file, "w");
-    try {
-      for (const size of [1 << 16, 4096]) {
-        try {
-          for (;;) fs.writeSync(fd, Buffer.alloc(size, 1));
-        } catch (error) {
-          expect((error as NodeJS.ErrnoException).code).toBe("ENOSPC");
-        }
-      }
-    } finally {
-      fs.closeSync(fd);
-    }
-    return file;
-  };
-  const canMount = !lacking("tmpfs");
-  const when = test.skipIf(!canMount);
-  const title = canMount ? "" : " (needs root and mount)";
-
-  async function within(work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } finally {
-      for (const small of mounts.splice(0)) execFileSync("umount", ["-l", small]);
-    }
-  }
-
-  when(`of the store: a checkpoint fails, the next one succeeds${title}`, () =>
-    within(async () => {
-      const place = { ...makePlace() };
-      const store = join(mountSmall(place, "8m"), "store");
-      sh(place.workspace, "echo 1 > f");
-      const rewind = await useRewind(place, { store });
-      const thread = rewind.thread("t");
-      await thread.checkpoint({ context: context("m0") });
-      const v0 = digest(place);
-      sh(place.workspace, "echo 2 > f; head -c 1000000 /dev/urandom > g");
-      const v1 = digest(place);
-      const filler = fill(join(place.base, "small"));
-      const failed = await thread.checkpoint({ context: context("m0", "m1") }).then(
-        (made) => `${made.state}: ${made.reason}`,
-        (error: { code: string }) => error.code,
-      );
-      expect(failed).toMatch(/^DISK_FULL$|^not-restorable: No space left/);
-      expect(digest(place)).toEqual(v1);
-      fs.rmSync(filler);
-      expect(await rewind.verify()).toEqual([]);
-      const good = await thread.checkpoint({ context: context("m0", "m1") });
-      expect(good.state).toBe("captured");
-      await thread.rewind({ to: "c0" });
-      expect(digest(place)).toEqual(v0);
-      await thread.rewind({ to: good.id });
-      expect(digest(place)).toEqual(v1);
-      await endSession(rewind);
-    }),
-  );
-
-  const attempts: readonly {
-    name: string;
-    prepare?: (rewind: Rewind) => Promise<unknown>;
-    run: (rewind: Rewind) => Promise<unknown>;
-  }[] = [
-    {
-      name: "checkpoint",
-      run: async (rewind) => {
-        const made = await rewind.thread("t").checkpoint({ context: context("m0", "y".repeat(50_000)) });
-        if (made.state === "not-restorable") throw Object.assign(new Error(made.reason ?? ""), { code: "DISK_FULL" });
-      },
-    },
-    { name: "rewind", run: (rewind) => rewind.thread("t").rewind({ to: "c0", lesson: "z".repeat(900) }) },
-    {
-      name: "undo",
-      prepare: (rewind) => rewind.thread("t").rewind({ to: "c0" }),
-      run: (rewind) => rewind.thread("t").undo(),
-    },
-    {
-      name: "prune with its gc",
-      async prepare(rewind) {
-        const thread = rewind.thread("t");
-        thread.label("kept", "c0");
-        const junk = join(rewind.workspace, "junk");
-        fs.writeFileSync(junk, randomBytes(500_000));
-        await thread.checkpoint({ context: context("m0", "junk") });
-        fs.rmSync(junk);
-        await thread.checkpoint({ context: context("m0", "m1") });
-      },
-      async run(rewind) {
-        const { gc } = await rewind.prune({ keepLast: 1 });
-        if (gc?.postponed.join().includes("no room")) throw Object.assign(new Error(), { code: "DISK_FULL" });
-      },
-    },
-  ];
-  for (const { name, prepare, run } of attempts) {
-    // SQLite's own writes fail here too, each at some fill.
-    when(`F-6, F-16, F-22, F-36: of the store, full at every point of a ${name}${title}`, { timeout: 1_200_000 }, () =>
-      within(async () => {
-        const place = makePlace();
-        const small = mountSmall(place, "24m");
-        const store = join(small, "store");
-        sh(place.workspace, "echo 1 > f; seq 9000 > g; mkdir d; echo 1 > d/x");
-        const rewind = await useRewind(place, { store });
-        const thread = rewind.thread("t");
-        await thread.checkpoint({ context: context("m0") });
-        const v0 = digest(place);
-        let failures = 0;
-        for (let free = 0, whole = 0; whole < 2; free += process.env.AGENTREWIND_LONG === "1" ? 4 : 32) {
-          sh(
-            place.workspace,
-            `echo ${free} > f; seq ${free} 20000 > g; rm -rf d; mkdir e 2>/dev/null; echo ${free} > e/y`,
-          );
-          const edited = digest(place);
-          await prepare?.(rewind);
-          const before = digest(place);
-          // What is kept back for gc would spare it from failing.
-          fs.rmSync(join(store, "reserve"), { force: true });
-          const filler = fill(small);
-          fs.truncateSync(filler, fs.statSync(filler).size - free * 1024);
-          const code = await run(rewind).then(
-            () => undefined,
-            (error: { code: string }) => error.code,
-          );
-          fs.rmSync(filler);
-          const at = `with ${free} KiB free`;
-          const wanted = { rewind: v0, undo: edited }[name] ?? before;
-          expect([undefined, "DISK_FULL", "RESTORE_FAILED"], at).toContain(code);
-          expect(await rewind.verify(), at).toEqual([]);
-          if (code === undefined) whole++;
-          else {
-            failures++;
-            // What could not even be put back was finished by the first that came after it.
-            const finished = code === "RESTORE_FAILED" && digest(place).join() === wanted.join();
-            if (!finished) {
-              expect(digest(place), at).toEqual(before);
-              await run(rewind);
-            }
-          }
-          expect(digest(place), at).toEqual(wanted);
-        }
-        expect(failures).toBeGreaterThan(0);
-        await thread.rewind({ to: "c0" });
-        expect(digest(place)).toEqual(v0);
-        await endSession(rewind);
-      }),
-    );
-  }
-
-  when(`of the store: a rewind whose present state cannot be kept is refused${title}`, () =>
-    within(async () => {
-      const place = makePlace();
-      const store = join(mountSmall(place, "8m"), "store");
-      sh(place.workspace, "echo 1 > f");
-      const rewind = await useRewind(place, { store });
-      const thread = rewind.thread("t");
-      await thread.checkpoint({ context: context("m0") });
-      const v0 = digest(place);
-      sh(place.workspace, "echo 2 > f; head -c 3000000 /dev/urandom > g");
-      const v1 = digest(place);
-      const filler = fill(join(place.base, "small"));
-      expect(await codeOf(thread.rewind({ to: "c0" }))).toBe("DISK_FULL");
-      expect(digest(place)).toEqual(v1);
-      expect(thread.head).toBe("c0");
-      fs.rmSync(filler);
-      await thread.rewind({ to: "c0" });
-      expect(digest(place)).toEqual(v0);
-      await thread.undo();
-      expect(digest(place)).toEqual(v1);
-      await endSession(rewind);
-    }),
-  );
-
-  when(`of the workspace: a rewind fails before it touches anything${title}`, () =>
-    within(async () => {
-      const place = makePlace();
-      const small = mountSmall(place, "8m");
-      const workspace = join(small, "workspace");
-      fs.mkdirSync(workspace);
-      sh(workspace, "echo 1 > f; head -c 2000000 /dev/urandom > g; mkdir d; echo 1 > d/x");
-      const rewind = await useRewind(place, { workspace });
-      const thread = rewind.thread("t");
-      const v0 = digestTree(workspace);
-      await thread.checkpoint({ context: context("m0") });
-      sh(workspace, "echo 2 > f; rm -r g d; mkdir e");
-      const v1 = digestTree(workspace);
-      const filler = fill(small);
-      expect(await codeOf(thread.rewind({ to: "c0" }))).toBe("DISK_FULL");
-      expect(digestTree(workspace)).toEqual(v1);
-      expect(thread.head).toBe("c0");
-      expect(await rewind.verify()).toEqual([]);
-      fs.rmSync(filler);
-      await thread.rewind({ to: "c0" });
-      expect(digestTree(workspace)).toEqual(v0);
-      await endSession(rewind);
-    }),
-  );
-
-  when(`F-24: a killed rewind that a full disk keeps from being finished is finished later${title}`, () =>
-    within(async () => {
-      const place = makePlace();
-      const small = mountSmall(place, "8m");
-      const workspace = join(small, "workspace");
-      fs.mkdirSync(workspace);
-      sh(workspace, "echo 1 > f; head -c 2000000 /dev/urandom > g");
-      const rewind = await useRewind(place, { workspace });
-      const v0 = digestTree(workspace);
-      await rewind.thread("t").checkpoint({ context: context("m0") });
-      sh(workspace, "rm g; echo 2 > f");
-      const v1 = digestTree(workspace);
-      await rewind.thread("t").checkpoint({ context: context("m0", "m1") });
-      await endSession(rewind);
-      const ran = runSteps(built, { workspace, store: place.store, env: { AGENTREWIND_FAULT: "rewind.intent" } }, [
-        { op: "open" },
-        { op: "rewind", to: "c0" },
-      ]);
-      expect(ran.signal).toBe("SIGKILL");
-      const filler = fill(small);
-      const again = await useRewind(place, { workspace });
-      expect(again.thread("t").head, "undone").toBe("c1");
-      expect(digestTree(workspace)).toEqual(v1);
-      fs.rmSync(filler);
-      await again.thread("t").rewind({ to: "c0" });
-      expect(digestTree(workspace)).toEqual(v0);
-      await endSession(again);
-    }),
-  );
 });

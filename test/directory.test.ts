@@ -7,7 +7,6 @@ import { join } from "node:path";
 import type { Thread } from "agentrewind";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "./capabilities.ts";
-import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { runSteps } from "./helpers/steps.ts";
 import { codeOf, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
@@ -15,12 +14,6 @@ import { getXattrs, setXattr } from "./helpers/xattrs.ts";
 
 const isRoot = !lacking("root");
 const nobody = 65534;
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 /** A line of shell in a folder. */
 const sh = (cwd: string, command: string): string =>
@@ -654,9 +647,8 @@ describe.each(["native", "portable"] as const)("directory environment, %s", (pat
         ...(isRoot ? { uid: nobody, gid: nobody } : {}),
       });
     };
-    const run = (place: Place, steps: Parameters<typeof runSteps>[2]) =>
-      runSteps(built, { ...place, env: { ...env, HOME: place.base }, ...(isRoot ? { uid: nobody } : {}) }, steps)
-        .results;
+    const run = (place: Place, steps: Parameters<typeof runSteps>[1]) =>
+      runSteps({ ...place, env: { ...env, HOME: place.base }, ...(isRoot ? { uid: nobody } : {}) }, steps).results;
 
     test("F-12, case 47: an unreadable file is named and left alone; the rest comes back", () => {
       const place = ownedPlace();
@@ -954,7 +946,7 @@ describe.each(["native", "portable"] as const)("directory environment, %s", (pat
       const thread = (await useRewind(place)).thread("t");
       await thread.checkpoint();
       sh(place.workspace, "echo 2 > f");
-      const other = runSteps(built, { ...place, env }, [{ op: "open" }]);
+      const other = runSteps({ ...place, env }, [{ op: "open" }]);
       expect(other.results[0]?.error).toBe("ENVIRONMENT_BUSY");
       await thread.rewind({ to: "c0" });
       expect(fs.readFileSync(join(place.workspace, "f"), "utf8")).toBe("1\n");

@@ -3,10 +3,9 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Branch, Rewind } from "agentrewind";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../src/faults.ts";
 import { lacking } from "./capabilities.ts";
-import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { mountNew } from "./helpers/file-system.ts";
 import { runSteps, type Step } from "./helpers/steps.ts";
@@ -383,11 +382,6 @@ describe("refusals leave everything as it was", () => {
 });
 
 describe("F-28, F-29, F-30: killed at every step", () => {
-  let built: Built;
-  beforeAll(() => {
-    built = buildLibrary();
-  });
-  afterAll(() => built.remove());
   const hit = new Set<string>();
 
   const into = (place: Place): string => join(place.base, "b");
@@ -493,7 +487,7 @@ describe("F-28, F-29, F-30: killed at every step", () => {
     for (const point of points) {
       const scene = await makeScene(small);
       await endSession(scene.rewind);
-      const { signal } = runSteps(built, { ...scene.place, env: { AGENTREWIND_FAULT: point } }, steps(scene.place));
+      const { signal } = runSteps({ ...scene.place, env: { AGENTREWIND_FAULT: point } }, steps(scene.place));
       expect(signal, point).toBe("SIGKILL");
       hit.add(point.replace(/:.*/, ""));
       const rewind = await useRewind(scene.place);

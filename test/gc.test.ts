@@ -5,19 +5,12 @@ import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import type { Rewind } from "agentrewind";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { lacking } from "./capabilities.ts";
-import { type Built, buildLibrary } from "./helpers/build.ts";
 import { digestTree } from "./helpers/digest.ts";
 import { runSteps, startSteps } from "./helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 import { context, rows, turn, write } from "./invariants/scene.ts";
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 /** The lines that a process printed until it ended. */
 const ended = (child: ChildProcess): Promise<string[]> =>
@@ -97,9 +90,9 @@ describe("beside others", () => {
       return { workspace, store: place.store };
     });
     const writers = workspaces.map((at, seed) =>
-      ended(startSteps(built, at, [{ op: "open" }, { op: "churn", rounds: 40, seed }])),
+      ended(startSteps(at, [{ op: "open" }, { op: "churn", rounds: 40, seed }])),
     );
-    const collectors = [0, 1].map(() => ended(startSteps(built, place, [{ op: "gcLoop", until }])));
+    const collectors = [0, 1].map(() => ended(startSteps(place, [{ op: "gcLoop", until }])));
     const churned = await Promise.all(writers);
     fs.writeFileSync(until, "");
     const collected = await Promise.all(collectors);
@@ -243,7 +236,7 @@ describe("many objects", () => {
     await thread.checkpoint({ context: context("last") });
     await endSession(rewind);
     const before = { objects: objects(place), packs: packBytes(place), catalog: catalogBytes(place) };
-    const { results } = runSteps(built, place, [
+    const { results } = runSteps(place, [
       { op: "open" },
       { op: "memory" },
       { op: "prune", keepLast: 1 },

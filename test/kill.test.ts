@@ -1,9 +1,8 @@
 // SIGKILL at random moments: of a session, of a command beside it, of opening and recovery. AGENTREWIND_KILLS says how often, AGENTREWIND_SEED how.
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Built, buildLibrary } from "./helpers/build.ts";
+import { describe, expect, test } from "vitest";
 import { digestTree } from "./helpers/digest.ts";
+import { commandFile } from "./helpers/library.ts";
 import { type Step, warmSteps } from "./helpers/steps.ts";
 import { endSession, makePlace, type Place, useRewind } from "./helpers/workspace.ts";
 import { makeRandom } from "./power/log.ts";
@@ -12,12 +11,6 @@ const kills = Number(process.env.AGENTREWIND_KILLS ?? 100);
 const seed = Number(process.env.AGENTREWIND_SEED ?? 20_240_607);
 /** One store takes so many: a check after each kill reads all of it. */
 const killsPerStore = 50;
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 const states = [
   "mkdir -p d/sub gone; echo 1 > a; echo 1 > b; echo 1 > d/f; ln -s a l; ln a d/hard; echo 1 > gone/x; mkfifo p; seq 60000 > big",
@@ -58,10 +51,9 @@ const stepsOf = (round: number): Step[] => [
 ];
 
 function command(place: Place, words: readonly string[], stderr: "ignore" | "pipe" = "ignore"): ChildProcess {
-  const main = join(dirname(built.entry), "cli", "main.js");
   return spawn(
     process.execPath,
-    [main, "--workspace", place.workspace, "--store", place.store, "--thread", "t", "--json", ...words],
+    [commandFile, "--workspace", place.workspace, "--store", place.store, "--thread", "t", "--json", ...words],
     {
       stdio: ["ignore", "ignore", stderr],
     },
@@ -106,7 +98,7 @@ describe("F-26: two commands at once beside a session", () => {
     for (const killed of [false, true]) {
       test(`${one.join(" ")} and ${other.join(" ")}${killed ? ", the session is killed in the middle" : ""}`, async () => {
         const { place, trees } = await makeScene();
-        const { child, begin } = warmSteps(built, place);
+        const { child, begin } = warmSteps(place);
         try {
           let output = "";
           const holding = new Promise<void>((resolve) =>
@@ -149,10 +141,10 @@ describe("F-16, F-22, F-24, F-26: killed at random moments", () => {
       for (let round = 0; round < kills; ) {
         const { place, trees } = await makeScene();
         let highest = states.length - 1;
-        warm = warmSteps(built, place);
+        warm = warmSteps(place);
         for (let last = Math.min(kills, round + killsPerStore); round < last; round++) {
           const { child, begin } = warm;
-          warm = warmSteps(built, place);
+          warm = warmSteps(place);
           const first = new Promise((resolve) => child.stdout?.once("data", resolve));
           child.stdout?.resume();
           begin(stepsOf(round));

@@ -1,27 +1,20 @@
 // Inputs that broke other tools that rewind, driven as a user does: through the public API, the command, and git.
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import * as fs from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Thread } from "agentrewind";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Built, buildLibrary } from "../helpers/build.ts";
+import { describe, expect, test } from "vitest";
 import { digestTree } from "../helpers/digest.ts";
+import { commandFile } from "../helpers/library.ts";
 import { runSteps } from "../helpers/steps.ts";
 import { endSession, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 import { context, did, digest, read, sh, turn, write } from "../invariants/scene.ts";
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 const git = "git -c user.name=t -c user.email=t@example.com";
 
 /** The command, as a process of its own. */
 function cli(place: Place, args: readonly string[], env: Record<string, string> = {}): SpawnSyncReturns<string> {
-  const main = join(dirname(built.entry), "cli", "main.js");
-  return spawnSync(process.execPath, [main, ...args], {
+  return spawnSync(process.execPath, [commandFile, ...args], {
     cwd: place.workspace,
     encoding: "utf8",
     env: { PATH: process.env.PATH, HOME: place.base, XDG_STATE_HOME: join(place.base, "state"), ...env },
@@ -336,14 +329,11 @@ describe("crashes and links", () => {
     sh(place.workspace, `git init -q .; git init -q sub; echo 1 > sub/f; cd sub; git add f; ${git} commit -qm one`);
     const before = digest(place);
     for (const point of points) {
-      const killed = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: point } }, [
-        { op: "open" },
-        { op: "checkpoint" },
-      ]);
+      const killed = runSteps({ ...place, env: { AGENTREWIND_FAULT: point } }, [{ op: "open" }, { op: "checkpoint" }]);
       expect(killed.signal, point).toBe("SIGKILL");
       expect(digest(place), point).toEqual(before);
     }
-    const next = runSteps(built, place, [
+    const next = runSteps(place, [
       { op: "open" },
       { op: "checkpoint" },
       { op: "sh", command: "rm -rf sub/.git; echo 2 > sub/f" },
@@ -351,7 +341,7 @@ describe("crashes and links", () => {
     ]).results;
     expect(next.map((one) => one.error)).toEqual([undefined, undefined, undefined, undefined]);
     const { id } = next[1]?.ok ?? {};
-    const back = runSteps(built, place, [{ op: "open" }, { op: "rewind", to: id }, { op: "verify" }]).results;
+    const back = runSteps(place, [{ op: "open" }, { op: "rewind", to: id }, { op: "verify" }]).results;
     expect(back[2]?.ok).toEqual([]);
     expect(digest(place)).toEqual(before);
     expect(sh(join(place.workspace, "sub"), "git fsck --strict 2>&1; git status --porcelain")).toBe("");
@@ -387,10 +377,10 @@ describe("crashes and links", () => {
       place.workspace,
       "for i in 1 2 3; do echo secret > key$i; chmod 600 key$i; done; mkdir private; echo secret > private/f; chmod 644 private/f; chmod 700 private",
     );
-    runSteps(built, place, [{ op: "open" }, { op: "checkpoint" }, { op: "sh", command: "rm -r key* private" }]);
+    runSteps(place, [{ op: "open" }, { op: "checkpoint" }, { op: "sh", command: "rm -r key* private" }]);
     const seen = new Set<string>();
     for (const point of ["restore.staged-one:2", "restore.staged", "restore.placed-one:3"]) {
-      const killed = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: point } }, [
+      const killed = runSteps({ ...place, env: { AGENTREWIND_FAULT: point } }, [
         { op: "open" },
         { op: "rewind", to: "c0" },
       ]);
@@ -403,7 +393,7 @@ describe("crashes and links", () => {
       expect(open, point).toBe("");
       for (const line of sh(place.workspace, "find . -mindepth 1").split("\n")) seen.add(line);
       // The open intent is finished by the next one, who then takes it back for the next round.
-      runSteps(built, place, [{ op: "open" }, { op: "sh", command: "rm -rf key* private" }]);
+      runSteps(place, [{ op: "open" }, { op: "sh", command: "rm -rf key* private" }]);
     }
     expect(
       [...seen].some((path) => path.includes(".agentrewind-")),
@@ -443,7 +433,7 @@ describe("the cost of a checkpoint", () => {
 
       // Also in a new process: what was known is kept.
       await endSession(rewind);
-      const again = runSteps(built, place, [{ op: "open" }, { op: "checkpoint" }]).results;
+      const again = runSteps(place, [{ op: "open" }, { op: "checkpoint" }]).results;
       expect(again[1]?.ok.timings.bytes).toBeLessThan(64 << 10);
     },
   );

@@ -1,7 +1,7 @@
 // Runs test/fixtures/steps.mjs: a session in a process of its own, as another user or with a fault point armed if wanted.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { resolve } from "node:path";
-import type { Built } from "./build.ts";
+import { libraryEntry } from "./library.ts";
 
 export interface Step {
   readonly op: string;
@@ -37,11 +37,11 @@ const parse = (output: string): StepResult[] =>
     .filter((line) => line.endsWith("}"))
     .map((line) => JSON.parse(line) as StepResult);
 
-export function runSteps(built: Built, options: RunOptions, steps: readonly Step[]): Ran {
+export function runSteps(options: RunOptions, steps: readonly Step[]): Ran {
   const { workspace, store, env = {}, uid } = options;
   const result = spawnSync(
     process.execPath,
-    [script, built.entry, JSON.stringify({ workspace, store }), JSON.stringify(steps)],
+    [script, libraryEntry, JSON.stringify({ workspace, store }), JSON.stringify(steps)],
     { encoding: "utf8", env: { ...process.env, ...env }, ...(uid === undefined ? {} : { uid, gid: uid }) },
   );
   if (result.error !== undefined) throw result.error;
@@ -52,9 +52,9 @@ export function runSteps(built: Built, options: RunOptions, steps: readonly Step
 }
 
 /** The same, still running. */
-export function startSteps(built: Built, options: RunOptions, steps: readonly Step[]): ChildProcess {
+export function startSteps(options: RunOptions, steps: readonly Step[]): ChildProcess {
   const { workspace, store, env = {}, uid } = options;
-  return spawn(process.execPath, [script, built.entry, JSON.stringify({ workspace, store }), JSON.stringify(steps)], {
+  return spawn(process.execPath, [script, libraryEntry, JSON.stringify({ workspace, store }), JSON.stringify(steps)], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -62,12 +62,9 @@ export function startSteps(built: Built, options: RunOptions, steps: readonly St
 }
 
 /** A process that has loaded the library and waits: `begin` gives it its steps. */
-export function warmSteps(
-  built: Built,
-  options: RunOptions,
-): { child: ChildProcess; begin(steps: readonly Step[]): void } {
+export function warmSteps(options: RunOptions): { child: ChildProcess; begin(steps: readonly Step[]): void } {
   const { workspace, store, env = {} } = options;
-  const child = spawn(process.execPath, [script, built.entry, JSON.stringify({ workspace, store })], {
+  const child = spawn(process.execPath, [script, libraryEntry, JSON.stringify({ workspace, store })], {
     env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "inherit"],
   });

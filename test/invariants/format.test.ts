@@ -2,17 +2,10 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Built, buildLibrary } from "../helpers/build.ts";
+import { describe, expect, test } from "vitest";
 import { runSteps } from "../helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 import { context, digest, has, read, rows, sh, turn, twoTurns, write } from "./scene.ts";
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 const staging = (place: Place): string[] =>
   fs.readdirSync(place.workspace).filter((name) => name.startsWith(".agentrewind"));
@@ -27,10 +20,7 @@ async function killedRewind(point: string): Promise<{ place: Place; v0: string[]
   await endSession(first);
   write(place, "unsaved.txt", "x");
   const v2 = digest(place);
-  const ran = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: point } }, [
-    { op: "open" },
-    { op: "rewind", to: "c0" },
-  ]);
+  const ran = runSteps({ ...place, env: { AGENTREWIND_FAULT: point } }, [{ op: "open" }, { op: "rewind", to: "c0" }]);
   expect(ran.signal, point).toBe("SIGKILL");
   return { place, v0, v2 };
 }
@@ -112,7 +102,7 @@ describe("F-22: the order of a rewind", () => {
     await endSession(first);
     write(place, "unsaved.txt", "x");
     const log = join(place.base, "points");
-    runSteps(built, { ...place, env: { AGENTREWIND_FAULT_LOG: log } }, [{ op: "open" }, { op: "rewind", to: "c0" }]);
+    runSteps({ ...place, env: { AGENTREWIND_FAULT_LOG: log } }, [{ op: "open" }, { op: "rewind", to: "c0" }]);
     const points = fs.readFileSync(log, "utf8").trim().split("\n");
     const order = ["rewind.safety", "rewind.intent", "restore.planned", "restore.staged", "restore.removed-one"];
     order.push("restore.placed-one", "restore.applied", "restore.cleaned", "rewind.restored", "rewind.committed");

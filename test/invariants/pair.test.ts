@@ -3,17 +3,10 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { setImmediate as tick } from "node:timers/promises";
 import type { Boundary, Serializer } from "agentrewind";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Built, buildLibrary } from "../helpers/build.ts";
+import { describe, expect, test } from "vitest";
 import { runSteps } from "../helpers/steps.ts";
 import { codeOf, endSession, makePlace, useRewind } from "../helpers/workspace.ts";
 import { context, did, digest, read, remove, rows, sh, turn, twoTurns, write } from "./scene.ts";
-
-let built: Built;
-beforeAll(() => {
-  built = buildLibrary();
-});
-afterAll(() => built.remove());
 
 const m = (anchor: string, tool = false): Boundary => ({ anchor, tool });
 
@@ -50,7 +43,7 @@ describe("invariant 1: no half pair is ever listed", () => {
   test("killed before the transaction, nothing of the pair is listed", async () => {
     const place = makePlace();
     write(place, "a.txt", "1");
-    const ran = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: "checkpoint.before-commit:2" } }, [
+    const ran = runSteps({ ...place, env: { AGENTREWIND_FAULT: "checkpoint.before-commit:2" } }, [
       { op: "open" },
       { op: "turn", context: context("m0"), durable: true },
       { op: "turn", context: context("m0", "m1") },
@@ -74,10 +67,7 @@ test("invariant 2: a killed rewind is finished or undone, never a mix", async ()
     const first = await useRewind(place);
     const { v0, v1 } = await twoTurns(first.thread("t"), place);
     await endSession(first);
-    const ran = runSteps(built, { ...place, env: { AGENTREWIND_FAULT: point } }, [
-      { op: "open" },
-      { op: "rewind", to: "c0" },
-    ]);
+    const ran = runSteps({ ...place, env: { AGENTREWIND_FAULT: point } }, [{ op: "open" }, { op: "rewind", to: "c0" }]);
     expect(ran.signal, point).toBe("SIGKILL");
     const rewind = await useRewind(place);
     const thread = rewind.thread("t");

@@ -5,8 +5,9 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRewind } from "agentrewind";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type ModelServer, startModelServer } from "../../examples/model-server/server.ts";
+import { type Bundle, bundle } from "../helpers/bundle.ts";
 import { allText, call, calls, idBefore, occurrences, write } from "./harness.ts";
 
 let base: string;
@@ -39,11 +40,15 @@ afterEach(async () => {
   expect(server.errors).toEqual([]);
 });
 
-const agent = new URL("./crash-agent.ts", import.meta.url).pathname;
+let agent: Bundle;
+beforeAll(async () => {
+  agent = await bundle("test/langchain/crash-agent");
+});
+afterAll(() => agent.remove());
 
 async function runAgent(given: { input?: string; fault?: string; durability?: string; killIn?: string }) {
   const args = [base, server.baseUrl, given.input ?? "", given.durability ?? "sync", given.killIn ?? ""];
-  const child = spawn(process.execPath, ["--conditions=agentrewind-source", "--import", "tsx", agent, ...args], {
+  const child = spawn(process.execPath, [join(agent.folder, "test/langchain/crash-agent.js"), ...args], {
     stdio: ["ignore", "pipe", "inherit"],
     env: { ...process.env, AGENTREWIND_FAULT: given.fault ?? "" },
   });

@@ -8,6 +8,7 @@ import { MemorySaver, StateSchema } from "@langchain/langgraph";
 import { createMiddleware } from "langchain";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { controlFile } from "../helpers/library.ts";
 import {
   allText,
   call,
@@ -37,11 +38,10 @@ async function fromOtherProcess(command: string, given: Record<string, unknown>)
   const environment = readdirSync(locks)
     .find((name) => name.endsWith(".sock"))
     ?.replace(/\.sock$/, "");
-  const control = new URL("../../src/store/control.ts", import.meta.url).href;
   const request = { command, arguments: { thread: "t", ...given } };
-  const code = `import { askHolder } from ${JSON.stringify(control)};
+  const code = `import { askHolder } from ${JSON.stringify(controlFile)};
     console.log(JSON.stringify(await askHolder(${JSON.stringify(locks)}, ${JSON.stringify(environment)}, ${JSON.stringify(request)})));`;
-  const child = spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", code], {
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", code], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   let out = "";

@@ -4,8 +4,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Problem, RewindResult } from "agentrewind";
-import { afterAll, afterEach, beforeAll, describe, expect } from "vitest";
-import { type Built, buildLibrary } from "../helpers/build.ts";
+import { afterEach, describe, expect } from "vitest";
 import { digestTree } from "../helpers/digest.ts";
 import { setFlag } from "../helpers/inode.ts";
 import { type StepResult, startSteps } from "../helpers/steps.ts";
@@ -107,12 +106,6 @@ const separate = (other: string): string =>
   `was one file with ${other}, which stays as it is; now it is a file of its own`;
 
 describe("as an ordinary user", () => {
-  let built: Built;
-  beforeAll(() => {
-    built = buildLibrary();
-  });
-  afterAll(() => built.remove());
-
   async function course(build: Change, change: Change, times: "ns" | "us"): Promise<Course> {
     const place = makePlace();
     const { base, workspace } = place;
@@ -126,7 +119,7 @@ describe("as an ordinary user", () => {
       op: "sh",
       command: `touch ../at${n}; until [ -e ../go${n} ]; do sleep 0.01; done`,
     });
-    const child = startSteps(built, { ...place, env, uid: nobody }, [
+    const child = startSteps({ ...place, env, uid: nobody }, [
       { op: "open" },
       { op: "checkpoint" },
       pause(1),

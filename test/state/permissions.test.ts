@@ -1,9 +1,8 @@
 // Files and folders that permissions or flags protect: what can come back does, what cannot is named, nothing is lost.
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
-import { type Built, buildLibrary } from "../helpers/build.ts";
 import { digestInodes, setFlag } from "../helpers/inode.ts";
 import { runSteps, type StepResult } from "../helpers/steps.ts";
 import { makePlace, type Place, useRewind } from "../helpers/workspace.ts";
@@ -24,20 +23,13 @@ workload("folders without permissions, as root", {
 });
 
 describe.skipIf(lacking("python"))("as an ordinary user", () => {
-  let built: Built;
-  beforeAll(() => {
-    built = buildLibrary();
-  });
-  afterAll(() => built.remove());
-
   function ownedPlace(): Place {
     const place = makePlace();
     if (isRoot) for (const path of [place.base, place.workspace]) fs.chownSync(path, nobody, nobody);
     return place;
   }
-  const run = (place: Place, ...steps: Parameters<typeof runSteps>[2]): readonly StepResult[] =>
+  const run = (place: Place, ...steps: Parameters<typeof runSteps>[1]): readonly StepResult[] =>
     runSteps(
-      built,
       {
         ...place,
         env: { HOME: place.base, ...(process.env.AGENTREWIND_NATIVE ? { AGENTREWIND_NATIVE: "off" } : {}) },

@@ -1,0 +1,23 @@
+// Once for a run: the library and the command, bundled for the processes that tests start.
+import type { TestProject } from "vitest/node";
+import { bundle } from "./bundle.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** Folder of the bundle. */
+    library: string;
+  }
+}
+
+export default async function setup({ provide }: TestProject): Promise<() => void> {
+  const made = await bundle(
+    "src/index",
+    "src/cli/main",
+    "src/upkeep",
+    "src/store/control",
+    "src/store/database",
+    "src/store/layout",
+  );
+  provide("library", made.folder);
+  return made.remove;
+}
