@@ -5,7 +5,7 @@ import { fault } from "../faults.ts";
 import type { Sql, Statement } from "./database.ts";
 import { writeParts } from "./io.ts";
 import { bootId, type Hash, hashOf, nameLength, type PackWriter } from "./packs.ts";
-import { type PendingRow, PendingRows } from "./pending-rows.ts";
+import { PendingRows, type RowSlice } from "./pending-rows.ts";
 
 /** Nothing of a batch is visible before its `commit`; one that is dropped leaves only unused bytes. */
 export interface Batch {
@@ -91,15 +91,11 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
   }
 
   /** As many rows as one transaction takes. */
-  function commitSlice(slice: readonly PendingRow[]): void {
+  function commitSlice({ names, places, end }: RowSlice): void {
     const pack = use();
-    let end = 0;
     sql
       .transaction(() => {
-        for (const { name, offset, length } of slice) {
-          insert.run(name, pack.id, offset, length);
-          end = Math.max(end, offset + length);
-        }
+        insert.run({ names, places, pack: pack.id });
         grow.run(end, bootId(), pack.id);
       })
       .immediate();
@@ -147,14 +143,10 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
         flush();
         fault("objects.written");
         const breathe = makeBreather();
-        let slice: PendingRow[] = [];
-        for (const row of rows.inOrder()) {
-          if (slice.push(row) < rowsPerCommit) continue;
+        for (const slice of rows.slices(rowsPerCommit)) {
           commitSlice(slice);
-          slice = [];
           await breathe();
         }
-        if (slice.length > 0) commitSlice(slice);
       } catch (error) {
         throw failed(error);
       }

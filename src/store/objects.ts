@@ -79,7 +79,8 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
     .pluck();
   const isPack = sql.prepare("SELECT 1 FROM pack WHERE name = ?").pluck();
   const insert = sql.prepare(
-    `INSERT INTO object (hash, pack, offset, length) VALUES (?, ?, ?, ?)
+    `INSERT INTO object (hash, pack, offset, length)
+     SELECT substr($names, key * 32 + 1, 32), $pack, value ->> 0, value ->> 1 FROM json_each($places) WHERE true
      ON CONFLICT DO UPDATE SET pack = excluded.pack, offset = excluded.offset, condemned = 0 WHERE condemned = 1`,
   );
   const seal = sql.prepare("UPDATE pack SET sealed = 1 WHERE environment = ?");

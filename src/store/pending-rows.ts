@@ -1,10 +1,14 @@
 // Rows of objects that wait for a commit: found by name, and given back in the order of their names, so that a commit writes few pages of the catalog.
 import { nameLength } from "./packs.ts";
 
-export interface PendingRow {
-  readonly name: Buffer;
-  readonly offset: number;
-  readonly length: number;
+/** Rows for one statement: a row's objects and calls of its own would be most of what a first checkpoint costs the event loop. */
+export interface RowSlice {
+  /** 32 bytes each; valid until the next slice is taken. */
+  readonly names: Buffer;
+  /** JSON: [offset, length] of each. */
+  readonly places: string;
+  /** Of the last byte of all, plus one. */
+  readonly end: number;
 }
 
 /**
@@ -44,9 +48,14 @@ class Bucket {
     return rows.sort((a, b) => next(a) - next(b));
   }
 
-  row(row: number): PendingRow {
-    const name = this.#names.subarray(row * nameLength, (row + 1) * nameLength);
-    return { name, offset: this.#offsets[row] as number, length: this.#lengths[row] as number };
+  /** Copies the row's name; returns its place as JSON. */
+  take(row: number, names: Buffer, at: number): string {
+    this.#names.copy(names, at, row * nameLength, (row + 1) * nameLength);
+    return `[${this.#offsets[row]},${this.#lengths[row]}]`;
+  }
+
+  end(row: number): number {
+    return (this.#offsets[row] as number) + (this.#lengths[row] as number);
   }
 
   #slotOf(names: Buffer, at: number): number {
@@ -98,11 +107,26 @@ export class PendingRows {
     this.#buckets.length = 0;
   }
 
-  *inOrder(): Generator<PendingRow> {
-    for (let first = 0; first < this.#buckets.length; first++) {
-      const bucket = this.#buckets[first];
+  /** All rows in the order of their names, at most `limit` in each slice. */
+  *slices(limit: number): Generator<RowSlice> {
+    const names = Buffer.allocUnsafeSlow(limit * nameLength);
+    let places: string[] = [];
+    let end = 0;
+    const slice = (): RowSlice => ({
+      names: names.subarray(0, places.length * nameLength),
+      places: `[${places.join()}]`,
+      end,
+    });
+    for (const bucket of this.#buckets) {
       if (bucket === undefined) continue;
-      for (const row of bucket.inOrder()) yield bucket.row(row);
+      for (const row of bucket.inOrder()) {
+        places.push(bucket.take(row, names, places.length * nameLength));
+        end = Math.max(end, bucket.end(row));
+        if (places.length < limit) continue;
+        yield slice();
+        places = [];
+      }
     }
+    if (places.length > 0) yield slice();
   }
 }
