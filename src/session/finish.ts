@@ -84,8 +84,8 @@ export async function finish(
     issued,
   );
   fault("rewind.committed");
-  // It happened, whatever the disk says now. Its intent is on disk: after a power loss that takes this commit along the next open does it again.
-  await deps.syncLog().catch(() => {});
+  // Its intent is on disk: after a power loss that takes this commit along the next open does it again, and keeps what was done since. So nobody waits for the disk.
+  deps.track(deps.syncLog().catch(() => {}));
   return row;
 }
 

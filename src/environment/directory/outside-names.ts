@@ -1,9 +1,9 @@
 // Files with names outside of the workspace that a restore replaces: those names keep the file that was there, and somebody must know.
 import type { Breathe } from "../../breathe.ts";
 import type { Problem } from "../environment.ts";
+import type { Plan } from "./draft.ts";
 import { entryType } from "./entry.ts";
 import { display, type RawPath } from "./names.ts";
-import type { Plan } from "./plan.ts";
 import type { Seen } from "./scanner.ts";
 
 export async function outsideNames(

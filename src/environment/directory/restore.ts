@@ -2,13 +2,13 @@
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { fault } from "../../faults.ts";
 import type { Problem } from "../environment.ts";
+import { type Plan, stageFolders } from "./draft.ts";
 import { entryType } from "./entry.ts";
 import { markedReason } from "./immovable.ts";
 import { type Job, type JobFailure, type JobRunner, type Known, operation } from "./job.ts";
 import { openFolder } from "./jobs-portable.ts";
 import { display, join, parentOf, type RawPath } from "./names.ts";
 import type { PackedItem } from "./packed.ts";
-import { type Plan, stageFolders } from "./plan.ts";
 import type { Posix, Stat } from "./posix.ts";
 import { uncapturedReason } from "./since.ts";
 

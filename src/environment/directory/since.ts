@@ -3,7 +3,7 @@ import type { Breathe } from "../../breathe.ts";
 import type { ObjectReader } from "../../store/objects.ts";
 import { entryType } from "./entry.ts";
 import { parentOf, type RawPath } from "./names.ts";
-import type { Scope } from "./plan.ts";
+import type { Scope } from "./plan-input.ts";
 import { compareTrees, readSnapshot } from "./tree.ts";
 
 export const uncapturedReason = "was changed by somebody after it was captured; left as it is";

@@ -2,9 +2,9 @@
 import type { Breathe } from "../../breathe.ts";
 import type { Native } from "../../native.ts";
 import type { Problem } from "../environment.ts";
+import type { Plan } from "./draft.ts";
 import { entryType } from "./entry.ts";
 import { display, type RawPath } from "./names.ts";
-import type { Plan } from "./plan.ts";
 import type { Seen } from "./scanner.ts";
 
 /** Empty without the addon. */
