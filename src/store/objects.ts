@@ -80,7 +80,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const isPack = sql.prepare("SELECT 1 FROM pack WHERE name = ?").pluck();
   const insert = sql.prepare(
     `INSERT INTO object (hash, pack, offset, length)
-     SELECT substr($names, key * 32 + 1, 32), $pack, value ->> 0, value ->> 1 FROM json_each($places) WHERE true
+     SELECT substr($names, key * 32 + 1, 32), $pack, value ->> 0, value ->> 1 FROM json_each(CAST($places AS TEXT)) WHERE true
      ON CONFLICT DO UPDATE SET pack = excluded.pack, offset = excluded.offset, condemned = 0 WHERE condemned = 1`,
   );
   const seal = sql.prepare("UPDATE pack SET sealed = 1 WHERE environment = ?");

@@ -1,12 +1,15 @@
 // Rows of objects that wait for a commit: found by name, and given back in the order of their names, so that a commit writes few pages of the catalog.
 import { nameLength } from "./packs.ts";
 
-/** Rows for one statement: a row's objects and calls of its own would be most of what a first checkpoint costs the event loop. */
+/**
+ * Rows for one statement, valid until the next slice is taken. Objects and calls of its own for each row would be most of what a first checkpoint costs the
+ * event loop, and so would numbers as JavaScript's strings, which V8 caches.
+ */
 export interface RowSlice {
-  /** 32 bytes each; valid until the next slice is taken. */
+  /** 32 bytes each. */
   readonly names: Buffer;
   /** JSON: [offset, length] of each. */
-  readonly places: string;
+  readonly places: Buffer;
   /** Of the last byte of all, plus one. */
   readonly end: number;
 }
@@ -48,14 +51,16 @@ class Bucket {
     return rows.sort((a, b) => next(a) - next(b));
   }
 
-  /** Copies the row's name; returns its place as JSON. */
-  take(row: number, names: Buffer, at: number): string {
-    this.#names.copy(names, at, row * nameLength, (row + 1) * nameLength);
-    return `[${this.#offsets[row]},${this.#lengths[row]}]`;
+  copyName(row: number, to: Buffer, at: number): void {
+    this.#names.copy(to, at, row * nameLength, (row + 1) * nameLength);
   }
 
-  end(row: number): number {
-    return (this.#offsets[row] as number) + (this.#lengths[row] as number);
+  offset(row: number): number {
+    return this.#offsets[row] as number;
+  }
+
+  length(row: number): number {
+    return this.#lengths[row] as number;
   }
 
   #slotOf(names: Buffer, at: number): number {
@@ -109,24 +114,69 @@ export class PendingRows {
 
   /** All rows in the order of their names, at most `limit` in each slice. */
   *slices(limit: number): Generator<RowSlice> {
-    const names = Buffer.allocUnsafeSlow(limit * nameLength);
-    let places: string[] = [];
-    let end = 0;
-    const slice = (): RowSlice => ({
-      names: names.subarray(0, places.length * nameLength),
-      places: `[${places.join()}]`,
-      end,
-    });
+    const slice = new Slice(limit);
     for (const bucket of this.#buckets) {
       if (bucket === undefined) continue;
       for (const row of bucket.inOrder()) {
-        places.push(bucket.take(row, names, places.length * nameLength));
-        end = Math.max(end, bucket.end(row));
-        if (places.length < limit) continue;
-        yield slice();
-        places = [];
+        slice.add(bucket, row);
+        if (slice.count === limit) yield slice.take();
       }
     }
-    if (places.length > 0) yield slice();
+    if (slice.count > 0) yield slice.take();
   }
 }
+
+class Slice {
+  count = 0;
+  #end = 0;
+  #size = 0;
+  readonly #names: Buffer;
+  readonly #places: Buffer;
+
+  constructor(limit: number) {
+    this.#names = Buffer.allocUnsafeSlow(limit * nameLength);
+    this.#places = Buffer.allocUnsafeSlow(limit * placeLength + 1);
+  }
+
+  add(bucket: Bucket, row: number): void {
+    const [offset, length] = [bucket.offset(row), bucket.length(row)];
+    bucket.copyName(row, this.#names, this.count * nameLength);
+    this.#put(this.count === 0 ? "[" : ",");
+    this.#put("[");
+    this.#putNumber(offset);
+    this.#put(",");
+    this.#putNumber(length);
+    this.#put("]");
+    this.#end = Math.max(this.#end, offset + length);
+    this.count++;
+  }
+
+  take(): RowSlice {
+    this.#put("]");
+    const taken = {
+      names: this.#names.subarray(0, this.count * nameLength),
+      places: this.#places.subarray(0, this.#size),
+      end: this.#end,
+    };
+    this.count = 0;
+    this.#end = 0;
+    this.#size = 0;
+    return taken;
+  }
+
+  #put(character: string): void {
+    this.#places[this.#size++] = character.charCodeAt(0);
+  }
+
+  #putNumber(value: number): void {
+    let digits = 1;
+    for (let power = 10; power <= value; power *= 10) digits++;
+    for (let at = this.#size + digits - 1, left = value; at >= this.#size; at--, left = Math.floor(left / 10)) {
+      this.#places[at] = zero + (left % 10);
+    }
+    this.#size += digits;
+  }
+}
+/** Two numbers of at most 16 digits, and what stands around them. */
+const placeLength = 2 * 16 + 4;
+const zero = 48;
