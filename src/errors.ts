@@ -102,7 +102,8 @@ const reading = /^(?:read|scan|get|l?stat)/;
 export function asWriteFailure(error: unknown, where: string): unknown {
   const { code, syscall } = (error ?? {}) as { code?: unknown; syscall?: unknown };
   if (typeof code !== "string") return error;
-  if (diskFull.has(code) || code === "SQLITE_FULL") {
+  // SQLITE_IOERR_SHMSIZE: the index of SQLite's log could not be made longer.
+  if (diskFull.has(code) || code === "SQLITE_FULL" || code === "SQLITE_IOERR_SHMSIZE") {
     return new RewindError("DISK_FULL", `No space left on the device while writing ${where}.`, {
       hint: "Free some space and try again; what was stored before is intact.",
       cause: error,

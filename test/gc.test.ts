@@ -107,6 +107,27 @@ describe("beside others", () => {
 });
 
 describe("what stays", () => {
+  test("F-37: checkpoints that hold no files count for nothing: the newest that do are kept", async () => {
+    const place = makePlace();
+    const rewind = await useRewind(place);
+    const thread = rewind.thread("t");
+    for (let i = 0; i < 3; i++) {
+      write(place, "f", `${i}`);
+      await thread.checkpoint();
+    }
+    for (let i = 0; i < 3; i++) {
+      const failed = await thread.beginTurn(context(`m${i}`), { signal: AbortSignal.abort() });
+      expect((await failed.gate()).state).toBe("not-restorable");
+    }
+    expect((await rewind.prune({ keepLast: 1 })).pruned.map((one) => one.id)).toEqual(["c0", "c1", "c3", "c4"]);
+    expect(ids(rewind)).toEqual(["c2", "c5"]);
+    await rewind.prune({ keepLast: 0 });
+    expect(ids(rewind)).toEqual(["c2", "c5"]);
+    write(place, "f", "lost");
+    await thread.rewind({ to: "c2" });
+    expect(fs.readFileSync(join(place.workspace, "f"), "utf8")).toBe("2");
+  });
+
   test("F-37: labels, heads, what an undo needs, and where kept lines part; the tree closes over the rest", async () => {
     const place = makePlace();
     const rewind = await useRewind(place);

@@ -118,6 +118,21 @@ describe("only what is named goes back", () => {
     }
   });
 
+  test("metadata of a name goes back without the file's other names", async () => {
+    for (const [first, change] of [
+      ["echo 1 > a; ln a b; chmod 644 a", "chmod 600 a"],
+      ["echo 1 > a; echo 1 > b; chmod 644 a b", "ln -f a b; chmod 600 a"],
+      ["echo 1 > a; chmod 644 a", "ln a b; chmod 600 a"],
+    ] as const) {
+      const scene = await makeScene(first, change);
+      const { notRestored } = await scene.thread.rewind({ to: "c0", paths: ["a"] });
+      expect(sh(scene.place, "stat -c %n:%a:%h a b")).toBe("a:644:1\nb:600:1\n");
+      expect(notRestored.map((one) => one.path)).toEqual(first.includes("ln") ? ["a"] : []);
+      await scene.thread.undo();
+      expect(digest(scene.place)).toEqual(scene.now);
+    }
+  });
+
   test("a lost name of a file that is what it was is linked to it again", async () => {
     const scene = await makeScene("echo 1 > a; ln a b; touch -d 2020-01-01 .", "rm b");
     const { notRestored } = await scene.thread.rewind({ to: "c0", paths: ["b"] });
@@ -181,7 +196,9 @@ describe("what is recorded and told", () => {
     expect(result.restored.changed).toEqual(["src/a.ts"]);
     expect(thread.head).toBe("c3");
     const after = digest(place);
-    await thread.undo();
+    const nobody = { external: [], conflicts: [] };
+    expect(await thread.undo({ dryRun: true })).toMatchObject(nobody);
+    expect(await thread.undo()).toMatchObject(nobody);
     expect(digest(place)).toEqual(before);
     expect(thread.head).toBe("c2");
     await thread.rewind({ to: "c3" });

@@ -72,7 +72,7 @@ function fileLines(moved: Moved, { dryRun }: MovedAs, paint: Paint): string[] {
         ]),
     ...section(
       "Not restored:",
-      moved.notRestored.map(({ path, reason }) => `  ${safe(path)}: ${oneLine(reason)}`),
+      moved.notRestored.map(({ path, reason }) => `  ${safe(path || ".")}: ${oneLine(reason)}`),
       paint,
     ),
     ...section(`Changed by somebody else; the newer version is in ${newer}:`, paths(moved.external), paint),

@@ -16,11 +16,13 @@ const manifestOf = (row: CheckpointRow): Manifest => ({ files: row.files, proces
  * A stretch between two captures in which no tool ran is somebody else's; a stretch with tools, or of which nobody said whether tools ran, is the agent's.
  * @param line the checkpoints from the target to the head, oldest first
  * @param now the state that is left
+ * @param undone the checkpoint that a restore of paths made, which is being undone: what it took back is nobody's change
  */
 export async function attribute(
   environment: Environment,
   line: readonly CheckpointRow[],
   now: Manifest,
+  undone: number | null = null,
 ): Promise<Attribution> {
   const agent = new Set<string>();
   const other = new Set<string>();
@@ -29,6 +31,7 @@ export async function attribute(
   for (const [index, row] of captured.entries()) {
     const next = captured[index + 1];
     const end = next === undefined ? now : manifestOf(next);
+    if (next !== undefined && next.id === undone) continue;
     if (next?.kind === "partial") {
       // A person took these paths back.
       collect(await environment.diff(manifestOf(row), end), other);

@@ -35,7 +35,12 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
     move.scope === "context" || captured === null
       ? { external: [], conflicts: [] }
       : selectPaths(
-          await attribute(environment, attributedLine(deps, move.target, move.thread.head), captured.manifest),
+          await attribute(
+            environment,
+            attributedLine(deps, move.target, move.thread.head),
+            captured.manifest,
+            move.undoes === null ? null : (catalog.rewind(move.undoes)?.target ?? null),
+          ),
           move.paths,
         );
   const payload: Payload = {

@@ -3,12 +3,19 @@ import { type Breathe, makeBreather } from "../breathe.ts";
 import { RewindError } from "../errors.ts";
 import type { Sql } from "../store/database.ts";
 import type { Collected } from "../store/gc.ts";
-import { keepForkPoints, neededCheckpoints, type PruneRow, pruneRows, removeCheckpoints } from "../store/pruning.ts";
+import {
+  isRestorable,
+  keepForkPoints,
+  neededCheckpoints,
+  type PruneRow,
+  pruneRows,
+  removeCheckpoints,
+} from "../store/pruning.ts";
 import type { SessionDeps } from "./deps.ts";
 import { manifestOf } from "./move.ts";
 
 export interface PruneRequest {
-  /** Of each thread the newest N, and the newest N on the way to its head. */
+  /** Of each thread the newest N that hold their files, and the newest N such on the way to its head. */
   readonly keepLast?: number;
   /** What is not older than this: milliseconds, or a text as "90m", "12h", "7d", "2w". What either rule keeps is kept. */
   readonly keepWithin?: number | string;
@@ -101,11 +108,14 @@ function newest(
   const byId = new Map(rows.map((row) => [row.id, row]));
   const found: number[] = [];
   for (const thread of catalog.threads().filter(({ name }) => threads.has(name))) {
-    const own = rows.filter((row) => row.thread === thread.id).sort((a, b) => b.seq - a.seq);
+    const own = rows.filter((row) => row.thread === thread.id && isRestorable(row)).sort((a, b) => b.seq - a.seq);
     found.push(...own.slice(0, count).map((row) => row.id));
     let at = thread.head === null ? undefined : byId.get(thread.head);
-    for (let n = 0; n < count && at !== undefined; n++) {
-      found.push(at.id);
+    for (let n = 0; n < count && at !== undefined; ) {
+      if (isRestorable(at)) {
+        found.push(at.id);
+        n++;
+      }
       at = at.parent === null ? undefined : byId.get(at.parent);
     }
   }

@@ -53,7 +53,7 @@ export class Rewinder {
     const delivered = this.#isDelivered(thread, request.delivery);
     if (!delivered && scope !== "environment") requireChannels(this.#deps, thread, target);
     const { external = "restore" } = request;
-    if (request.dryRun === true) return this.#plan(thread, target, { scope, paths, external, lesson });
+    if (request.dryRun === true) return this.#plan(thread, target, { scope, paths, external, lesson, undone: null });
     // Before anything is recorded: it refuses paths that neither state has.
     if (paths !== null) await this.#preview(target, paths, new Set());
     const { current } = request;
@@ -97,7 +97,10 @@ export class Rewinder {
     requireOwnTimeline(this.#deps, thread, target, "both", null);
     const delivered = this.#isDelivered(thread);
     if (!delivered) requireChannels(this.#deps, thread, target);
-    if (dryRun) return this.#plan(thread, target, { scope: "both", paths: null, external: "restore", lesson: null });
+    if (dryRun) {
+      const planned = { scope: "both", paths: null, external: "restore", lesson: null, undone: last.target } as const;
+      return this.#plan(thread, target, planned);
+    }
     return this.result(
       await performMove(this.#deps, {
         ...alignment(thread, target),
@@ -184,13 +187,13 @@ export class Rewinder {
   async #planInUse(
     thread: ThreadRow,
     target: CheckpointRow,
-    { scope, paths, external, lesson }: Planned,
+    { scope, paths, external, lesson, undone }: Planned,
   ): Promise<RewindResult> {
     const start = performance.now();
     const { catalog, environment } = this.#deps;
     const { manifest, bytes } = await environment.capture().captured;
     const line = attributedLine(this.#deps, target, thread.head);
-    const attributed = selectPaths(await attribute(environment, line, manifest), paths);
+    const attributed = selectPaths(await attribute(environment, line, manifest, undone), paths);
     const kept = external === "keep" ? attributed.external : [];
     const { restored, notRestored } =
       scope === "context" ? { restored: nothing, notRestored: [] } : await this.#preview(target, paths, new Set(kept));
@@ -242,6 +245,8 @@ interface Planned {
   readonly paths: readonly string[] | null;
   readonly external: "keep" | "restore";
   readonly lesson: string | null;
+  /** The checkpoint that the rewind made which is being undone. */
+  readonly undone: number | null;
 }
 
 const isUndoable = (row: RewindRow): boolean => row.kind === "rewind" || row.kind === "adopt";

@@ -183,7 +183,7 @@ function fileLines(parts: RewindMessageParts): string[] {
   const none = parts.notRestored.length === 0 ? "Files: none differed." : "Files restored: none.";
   lines.push(paths.length === 0 ? none : `Files restored: ${describePaths(paths)}.`);
   if (parts.notRestored.length > 0) {
-    const shown = parts.notRestored.slice(0, pathsShown).map((one) => `${one.path} (${one.reason})`);
+    const shown = parts.notRestored.slice(0, pathsShown).map((one) => `${one.path || "."} (${one.reason})`);
     const rest = parts.notRestored.length - shown.length;
     lines.push(`Not restored: ${shown.join("; ")}${rest > 0 ? `; and ${rest} more` : ""}.`);
   }

@@ -100,7 +100,7 @@ export function openCatalog(sql: Sql, environment: string) {
     );
   }
 
-  return {
+  const catalog = {
     ...lines,
     epoch,
     requireEpoch,
@@ -259,10 +259,11 @@ export function openCatalog(sql: Sql, environment: string) {
         if (commit.intent !== null) run("UPDATE intent SET state = 'done' WHERE id = ?", commit.intent);
         return added;
       });
-      return get("SELECT * FROM rewind WHERE id = ?", id) as RewindRow;
+      return catalog.rewind(id) as RewindRow;
     },
     rewindByKey: (thread: number, key: string): RewindRow | undefined =>
       get("SELECT * FROM rewind WHERE thread = ? AND key = ?", thread, key),
+    rewind: (id: number): RewindRow | undefined => get("SELECT * FROM rewind WHERE id = ?", id),
     /** Oldest first. */
     rewinds: (thread: number): RewindRow[] => all("SELECT * FROM rewind WHERE thread = ? ORDER BY id", thread),
     markDelivered: (thread: number): void => {
@@ -282,4 +283,5 @@ export function openCatalog(sql: Sql, environment: string) {
         thread,
       ),
   };
+  return catalog;
 }

@@ -12,6 +12,7 @@ export interface PruneRow {
   readonly parent: number | null;
   readonly label: string | null;
   readonly anchor: string | null;
+  readonly state: string;
   readonly created_at: string;
 }
 
@@ -21,7 +22,7 @@ const rowsPerRead = 500;
 /** The environment's checkpoints in the order of making; a parent stands before its children. */
 export async function pruneRows(sql: Sql, environment: string, breathe: Breathe): Promise<PruneRow[]> {
   const next = sql.prepare(
-    `SELECT c.id, c.thread, t.name AS thread_name, c.seq, c.parent, c.label, c.anchor, c.created_at
+    `SELECT c.id, c.thread, t.name AS thread_name, c.seq, c.parent, c.label, c.anchor, c.state, c.created_at
      FROM checkpoint c JOIN thread t ON t.id = c.thread WHERE t.environment = ? AND c.id > ? ORDER BY c.id LIMIT ${rowsPerRead}`,
   );
   const rows: PruneRow[] = [];
@@ -51,15 +52,17 @@ export function neededCheckpoints(sql: Sql, environment: string, rows: readonly 
   const intents = ids("SELECT payload FROM intent WHERE environment = ? AND state = 'open'", environment).map(
     (payload) => JSON.parse(String(payload)) as { target?: number; left?: number; headBefore?: number | null },
   );
-  // Where a framework stands: its own message names the nearest checkpoint that has one.
-  const standing = (from: number | null | undefined): number | undefined => {
+  const nearest = (from: number | null | undefined, suits: (row: PruneRow) => boolean): number | undefined => {
     let row = from === null || from === undefined ? undefined : byId.get(from);
-    while (row !== undefined && row.anchor === null) row = row.parent === null ? undefined : byId.get(row.parent);
+    while (row !== undefined && !suits(row)) row = row.parent === null ? undefined : byId.get(row.parent);
     return row?.id;
   };
+  // Where a framework stands: its own message names the nearest checkpoint that has one.
+  const standing = (from: number | null | undefined) => nearest(from, (row) => row.anchor !== null);
   const needed = [
     ...heads,
     ...heads.map(standing),
+    ...heads.map((head) => nearest(head, isRestorable)),
     ...ids("SELECT head FROM environment WHERE id = ? AND head IS NOT NULL", environment),
     ...ids("SELECT forked_from FROM thread WHERE forked_from IS NOT NULL"),
     ...ids("SELECT checkpoint FROM branch"),
@@ -78,6 +81,8 @@ export function neededCheckpoints(sql: Sql, environment: string, rows: readonly 
   ];
   return new Set(needed.filter((id): id is number => id !== null && id !== undefined));
 }
+
+export const isRestorable = ({ state }: Pick<PruneRow, "state">): boolean => state !== "not-restorable";
 
 /** Adds the points where lines that are kept part. */
 export function keepForkPoints(rows: readonly PruneRow[], kept: Set<number>): void {

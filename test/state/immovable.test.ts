@@ -289,8 +289,18 @@ describe("immutable and append-only", () => {
       change: "echo 22 > a",
       named: { a: `is one file with follows/d/a, which ${marked}`, "d/a": marked, z: separate("follows/a") },
     },
+    occupied: {
+      build: "echo 1 > a; ln a y; ln a z",
+      change: "rm a y z; mkdir a; echo 1 > a/k",
+      named: {
+        a: "stays because it holds something that stays",
+        "a/k": marked,
+        y: separate("occupied/a"),
+        z: separate("occupied/a"),
+      },
+    },
   };
-  const flags = ["file/f", "file/mode", "name/a", "folder/d", "folder/made", "follows/d"];
+  const flags = ["file/f", "file/mode", "name/a", "folder/d", "folder/made", "follows/d", "occupied/a/k"];
 
   onBothPaths("names of files that may not be changed, and in folders", { needs: ["immutable"] }, async (times) => {
     expectCases(cases, await course(each(cases, "build"), each(cases, "change"), flags, times));

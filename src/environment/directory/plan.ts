@@ -91,7 +91,7 @@ class Planner {
       if (wasDirectory) this.#draft.remove(path, true);
       if (from !== null && !wasDirectory && sameContent(from, to)) {
         if (!sameMetadata(from, to)) {
-          if (to.type === entryType.symlink) this.#draft.place(path, stored as Buffer);
+          if (to.type === entryType.symlink || this.#sharesWithOthers(path)) this.#draft.place(path, stored as Buffer);
           else this.#draft.setMetadata(path, stored as Buffer);
         }
       } else if (to.type === entryType.hardLink) this.#draft.link(path, to.tail);
@@ -99,10 +99,18 @@ class Planner {
     }
   }
 
+  /** What is changed in place is changed for all names of the file. */
+  #sharesWithOthers(path: RawPath): boolean {
+    const { immovable, kept } = this.#input;
+    return immovable.names(path).some((name) => name !== path && (kept(name) || !this.#isWanted(name)));
+  }
+
   async finish(): Promise<Plan> {
+    const going = await this.#withoutStanding();
+    await this.#sharedNames.leaveOccupied();
     await this.#sharedNames.relink();
     await this.#sharedNames.dateFolders();
-    return this.#draft.finish(await this.#withoutStanding());
+    return this.#draft.finish(going);
   }
 
   /** A directory that holds something that stays cannot go; what the target wants in its place cannot come. */

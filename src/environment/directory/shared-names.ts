@@ -110,13 +110,32 @@ export class SharedNames {
     for (const other of others) tell(other, (from) => ({ ...from, tail: heir }));
   }
 
+  /** Where the first name of a file cannot come, because something that stays lies there, the next one stands for it. */
+  async leaveOccupied(): Promise<void> {
+    const { objects, target, breathe } = this.#input;
+    const { links, occupied } = this.#draft;
+    for (const [path, first] of [...links]) {
+      await breathe();
+      if (!occupied.has(first) || occupied.has(path)) continue;
+      this.#draft.noteSeparation(path, first, true);
+      const heir = this.#heirs.get(first);
+      if (heir !== undefined) links.set(path, heir);
+      else {
+        const [alone, wanted] = [first, path].map((one) => findEntry(objects, target, one)) as [Entry, Entry];
+        links.delete(path);
+        this.#heirs.set(first, path);
+        this.#draft.place(path, encodeEntry({ ...alone, name: wanted.name }));
+      }
+    }
+  }
+
   /** A replaced file has a new inode: the names that shared the old one, and still should, are linked anew. */
   async relink(): Promise<void> {
     const { groups, objects, target, kept, scope, breathe } = this.#input;
     if (groups.size === 0) return;
     const placed = new Set<RawPath>();
     for (const { path } of this.#draft.staged) {
-      placed.add(path);
+      if (!this.#draft.occupied.has(path)) placed.add(path);
       const pause = breathe();
       if (pause !== undefined) await pause;
     }
