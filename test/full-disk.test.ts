@@ -81,6 +81,23 @@ when(`of the store: a checkpoint fails, the next one succeeds${title}`, () =>
   }),
 );
 
+when(`of the store, to the last byte: it cannot be opened, and that is said${title}`, () =>
+  within(async () => {
+    const place = makePlace();
+    const store = join(mountSmall(place, "8m"), "store");
+    sh(place.workspace, "echo 1 > f");
+    const rewind = await useRewind(place, { store });
+    await rewind.thread("t").checkpoint();
+    await endSession(rewind);
+    const filler = fill(join(place.base, "small"));
+    expect(await codeOf(useRewind(place, { store }))).toBe("DISK_FULL");
+    fs.rmSync(filler);
+    const again = await useRewind(place, { store });
+    await again.thread("t").checkpoint();
+    await endSession(again);
+  }),
+);
+
 const attempts: readonly {
   name: string;
   prepare?: (rewind: Rewind) => Promise<unknown>;

@@ -1,5 +1,4 @@
 // The Scanner class: one directory's last tree, and scans that run on threads of their own and ask the store through the event loop.
-#include <malloc.h>
 #include <pthread.h>
 
 #include <limits>
@@ -16,8 +15,6 @@ namespace {
 
 /** Deep trees are walked by recursion. */
 constexpr size_t stackSize = 64 << 20;
-/** Files that a scan has read, from which on what it freed is worth giving back. */
-constexpr uint64_t freedFrom = 1000;
 
 struct ScanJob {
   std::shared_ptr<ScannerState> state;
@@ -81,14 +78,9 @@ void* run(void* argument) {
   if (job->done && job->watches) log.end(job->result);
   job->previous = nullptr;
   job->host->release();
-  const bool large = job->result.read > freedFrom;
   Napi::ThreadSafeFunction finished = job->finished;
   finished.BlockingCall(job, finish);
   finished.Release();
-#ifdef __GLIBC__
-  // Each thread's arena would keep what it has freed.
-  if (large) malloc_trim(0);
-#endif
   return nullptr;
 }
 

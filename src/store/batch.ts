@@ -31,7 +31,7 @@ export interface Room {
 }
 
 const bufferLimit = 1 << 20;
-const rowsPerCommit = 150;
+const rowsPerCommit = 75;
 
 /** Packs that batches write to, each to one of its own. */
 export interface PackPool {
