@@ -85,7 +85,6 @@ class GroupReader {
       if (node_[i]->type == Type::unread) state_.problem(work_.pathOf(names_[i]), std::string(node_[i]->tail()));
       // The walk has counted what it kept.
       if (node_[i]->type == Type::file && !before_[i].hasContent) state_.bytes += node_[i]->stat.size;
-      state_.read++;
       if (late_[i]) state_.addLate(work_, std::move(*late_[i]));
     }
     return whole ? GroupOutcome::whole : GroupOutcome::torn;

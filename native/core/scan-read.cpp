@@ -90,7 +90,6 @@ class Reader {
       node.type = typeOf(node.stat.mode);
       node.settled = hasOwnTime(node.stat, now) && !state_.isMapped(node.stat);
     }
-    state_.read++;
     if (node.type == Type::file && node.stat.nlink <= 1) state_.bytes += node.stat.size;
   }
 

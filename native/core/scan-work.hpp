@@ -74,7 +74,6 @@ class ScanState {
   std::vector<uint64_t> mapped;
   std::atomic<uint64_t> entries{0};
   std::atomic<uint64_t> bytes{0};
-  std::atomic<uint64_t> read{0};
 
   bool isMapped(const Stat& stat) const;
   /** Whether stat must be asked about an entry that the last scan had. */

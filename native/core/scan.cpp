@@ -155,7 +155,6 @@ bool scan(int root, const std::shared_ptr<const Node>& previous, const Changes* 
   result.problems = std::move(state.problems);
   result.entries = state.entries;
   result.bytes = state.bytes;
-  result.read = state.read;
   result.unseen = std::move(state.unseen);
   return true;
 }

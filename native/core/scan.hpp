@@ -62,8 +62,6 @@ struct ScanResult {
   std::vector<std::vector<std::string>> groups;
   uint64_t entries = 0;
   uint64_t bytes = 0;
-  /** Files whose content was read. */
-  uint64_t read = 0;
   /** Inodes that changed and that the watcher did not name, where it was judged. */
   std::vector<uint64_t> unseen;
 };
