@@ -97,11 +97,13 @@ describe("beside others", () => {
     fs.writeFileSync(until, "");
     const collected = await Promise.all(collectors);
     for (const lines of churned) expect(lines.at(-1), lines.join("\n")).toBe('{"op":"churn","ok":[]}');
-    for (const lines of collected) {
+    // Of two that come at once one is refused, and the writers prune as well: nobody's share is certain.
+    const taken = collected.map((lines) => {
       const { ok } = JSON.parse(lines.at(-1) as string);
       expect(ok, lines.join("\n")).toBeDefined();
-      expect(ok.objects).toBeGreaterThan(0);
-    }
+      return ok.objects as number;
+    });
+    expect((taken[0] as number) + (taken[1] as number)).toBeGreaterThan(0);
     for (const { workspace } of workspaces) await endSession(await useRewind({ ...place, workspace }));
   });
 });
