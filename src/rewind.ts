@@ -149,7 +149,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       }),
       async syncLog() {
         await store.syncLog();
-        warnAbove(limit, store.layout);
+        warnAbove(limit, store.sql, store.layout);
       },
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
@@ -197,7 +197,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       open: (row) => openAt(store.layout.root, row.folder as string, { ...chosen, environment: "directory" }),
     });
     await forks.recover();
-    warnAbove(limit, store.layout);
+    warnAbove(limit, store.sql, store.layout);
     const closing = new AbortController();
     const seal = (): Promise<boolean> => deps.coordinator.exclusive(async () => objects.seal());
     const gc = async (): Promise<Collected> => {

@@ -8,7 +8,7 @@ import { objectRows } from "./census.ts";
 import type { Sql } from "./database.ts";
 import { allocatedBytes, freeRange, openForWriting, type PunchHole } from "./io.ts";
 import type { Layout } from "./layout.ts";
-import type { Candidate, Pack } from "./rewrite.ts";
+import type { Pack } from "./rewrite.ts";
 import { syncLog } from "./store.ts";
 
 const pageSize = 4096;
@@ -23,12 +23,12 @@ export function packsWithDeadRanges(
   layout: Layout,
   reachedBytes: ReadonlyMap<number, number>,
   besides: readonly Pack[],
-): Candidate[] {
+): Pack[] {
   const others = new Set(besides.map((pack) => pack.id));
   const packs = sql.prepare("SELECT id, name, environment, length, sealed FROM pack ORDER BY id").all() as Pack[];
-  return packs
-    .filter((pack) => !others.has(pack.id) && deadBytes(layout, pack, reachedBytes.get(pack.id) ?? 0) >= deadWanted)
-    .map((pack) => ({ ...pack, small: false }));
+  return packs.filter(
+    (pack) => !others.has(pack.id) && deadBytes(layout, pack, reachedBytes.get(pack.id) ?? 0) >= deadWanted,
+  );
 }
 
 export function deadBytes(layout: Layout, pack: Pick<Pack, "name">, reached: number): number {

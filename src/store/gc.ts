@@ -101,10 +101,10 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
   const wanted = packsToGiveBack(sql, reached, ratio);
   const partly = packsWithDeadRanges(sql, layout, reached, wanted);
   const sealed = await sealPacks(sql, layout, [...wanted, ...partly], options.askToSeal);
-  const packs = sealed.filter((pack) => wanted.some(({ id }) => id === pack.id));
+  const packs = wanted.filter(({ id }) => sealed.has(id));
   const orphans = orphansAmong(sql, files);
   const result = { objects: 0, deleted: 0, rewritten: 0, orphans: 0 };
-  if (census.condemned > 0 || sealed.length > 0 || orphans.length > 0) {
+  if (census.condemned > 0 || sealed.size > 0 || orphans.length > 0) {
     if (await waitForUses(sql, layout.locks, patienceMs, signal)) {
       // What was committed by the uses that began before may need what is condemned.
       await mark();
@@ -125,7 +125,7 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
       });
       result.rewritten = rewritten.packs;
       postponed.push(...rewritten.postponed);
-      const kept = [...sealed.filter((pack) => !packs.includes(pack)), ...rewritten.left];
+      const kept = [...partly.filter(({ id }) => sealed.has(id)), ...rewritten.left];
       postponed.push(...(await freeRanges(options, sql, kept, breathe)));
     } else {
       postponed.push("another process uses the store since before; run gc again when it is done");
@@ -150,9 +150,14 @@ async function freeRanges(
   breathe: Breathe,
 ): Promise<string[]> {
   if (packs.length === 0) return [];
-  if (punchHole !== null && (await freeDeadRanges(sql, layout, packs, punchHole, breathe))) return [];
   const count = packs.length === 1 ? "1 pack is" : `${packs.length} packs are`;
-  return [`${count} more than half alive, and a part of a file cannot be freed here`];
+  try {
+    if (punchHole !== null && (await freeDeadRanges(sql, layout, packs, punchHole, breathe))) return [];
+  } catch (error) {
+    if (!isRewindError(asWriteFailure(error, "the store"), "DISK_FULL")) throw error;
+    return [`${count} dead in part, and there is no room on the disk to free that`];
+  }
+  return [`${count} dead in part, and a part of a file cannot be freed here`];
 }
 
 /** A disk that has no room for it keeps the pages for now: everything else is done. */

@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { RewindError } from "../errors.ts";
+import type { Sql } from "./database.ts";
 import { allocatedBytes } from "./io.ts";
 import type { Layout } from "./layout.ts";
 
@@ -32,8 +33,11 @@ export function storeBytes(layout: Layout): number {
 const warned = new Set<string>();
 
 /** Says once in this process that the store has grown beyond its limit. */
-export function warnAbove(limit: number, layout: Layout): void {
+export function warnAbove(limit: number, sql: Sql, layout: Layout): void {
   if (limit === Number.POSITIVE_INFINITY || warned.has(layout.root)) return;
+  // It is asked after every turn: no pack takes more than it is long, so most of the time none has to be looked at.
+  const atMost = sql.prepare("SELECT coalesce(sum(length), 0) FROM pack").pluck().get() as number;
+  if (atMost + allocatedBytes(layout.catalog) <= limit) return;
   const bytes = storeBytes(layout);
   if (bytes <= limit) return;
   warned.add(layout.root);

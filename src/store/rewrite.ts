@@ -57,13 +57,13 @@ export function packsToGiveBack(sql: Sql, reachedBytes: ReadonlyMap<number, numb
 const isThin = (pack: Candidate, bytes: number, ratio: number): boolean =>
   bytes === 0 || pack.small || bytes < ratio * (pack.length - magic.length);
 
-/** The packs that nobody writes to any more. A pack of an environment without a holder is sealed under its lock; a holder is asked (F-35). */
+/** Numbers of those packs that nobody writes to any more. A pack of an environment without a holder is sealed under its lock; a holder is asked (F-35). */
 export async function sealPacks(
   sql: Sql,
   layout: Layout,
-  packs: readonly Candidate[],
+  packs: readonly Pack[],
   askToSeal: (environment: string) => Promise<boolean>,
-): Promise<Candidate[]> {
+): Promise<ReadonlySet<number>> {
   const open = new Set(packs.filter((pack) => pack.sealed === 0).map((pack) => pack.environment));
   for (const environment of open) {
     const lock = tryLock(layout.locks, environment);
@@ -78,7 +78,7 @@ export async function sealPacks(
     }
   }
   const isSealed = sql.prepare("SELECT sealed FROM pack WHERE id = ?").pluck();
-  return packs.filter((pack) => isSealed.get(pack.id) === 1);
+  return new Set(packs.map(({ id }) => id).filter((id) => isSealed.get(id) === 1));
 }
 
 /**
