@@ -51,14 +51,20 @@ async function within(work: () => Promise<void>): Promise<void> {
   }
 }
 
+/** A workspace with one file, at c0, whose store has a disk of 8 MiB. */
+async function onSmallStore() {
+  const place = makePlace();
+  const store = join(mountSmall(place, "8m"), "store");
+  sh(place.workspace, "echo 1 > f");
+  const rewind = await useRewind(place, { store });
+  const thread = rewind.thread("t");
+  await thread.checkpoint({ context: context("m0") });
+  return { place, store, rewind, thread };
+}
+
 when(`of the store: a checkpoint fails, the next one succeeds${title}`, () =>
   within(async () => {
-    const place = { ...makePlace() };
-    const store = join(mountSmall(place, "8m"), "store");
-    sh(place.workspace, "echo 1 > f");
-    const rewind = await useRewind(place, { store });
-    const thread = rewind.thread("t");
-    await thread.checkpoint({ context: context("m0") });
+    const { place, rewind, thread } = await onSmallStore();
     const v0 = digest(place);
     sh(place.workspace, "echo 2 > f; head -c 1000000 /dev/urandom > g");
     const v1 = digest(place);
@@ -83,11 +89,7 @@ when(`of the store: a checkpoint fails, the next one succeeds${title}`, () =>
 
 when(`of the store, to the last byte: it cannot be opened, and that is said${title}`, () =>
   within(async () => {
-    const place = makePlace();
-    const store = join(mountSmall(place, "8m"), "store");
-    sh(place.workspace, "echo 1 > f");
-    const rewind = await useRewind(place, { store });
-    await rewind.thread("t").checkpoint();
+    const { place, store, rewind } = await onSmallStore();
     await endSession(rewind);
     const filler = fill(join(place.base, "small"));
     expect(await codeOf(useRewind(place, { store }))).toBe("DISK_FULL");
@@ -189,12 +191,7 @@ for (const { name, prepare, run } of attempts) {
 
 when(`of the store: a rewind whose present state cannot be kept is refused${title}`, () =>
   within(async () => {
-    const place = makePlace();
-    const store = join(mountSmall(place, "8m"), "store");
-    sh(place.workspace, "echo 1 > f");
-    const rewind = await useRewind(place, { store });
-    const thread = rewind.thread("t");
-    await thread.checkpoint({ context: context("m0") });
+    const { place, rewind, thread } = await onSmallStore();
     const v0 = digest(place);
     sh(place.workspace, "echo 2 > f; head -c 3000000 /dev/urandom > g");
     const v1 = digest(place);
