@@ -53,6 +53,8 @@ export interface Collected {
   readonly postponed: readonly string[];
 }
 
+const defaultPatienceMs = 60_000;
+
 /** @throws GC_RUNNING, STORE_CORRUPT when what is needed cannot be told: nothing is deleted then, DISK_FULL */
 export async function collect(options: GcOptions): Promise<Collected> {
   const { layout } = options;
@@ -84,7 +86,7 @@ export async function collect(options: GcOptions): Promise<Collected> {
 
 async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader): Promise<Collected> {
   const { sql } = catalog;
-  const { layout, signal, patienceMs = 60_000, liveRatio: ratio = 0.5 } = options;
+  const { layout, signal, patienceMs = defaultPatienceMs, liveRatio: ratio = 0.5 } = options;
   const breathe = makeBreather(signal);
   const before = packBytes(layout);
   const postponed: string[] = [];
@@ -125,8 +127,8 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
       });
       result.rewritten = rewritten.packs;
       postponed.push(...rewritten.postponed);
-      const kept = [...partly.filter(({ id }) => sealed.has(id)), ...rewritten.left];
-      postponed.push(...(await freeRanges(options, sql, kept, breathe)));
+      const kept = partly.filter(({ id }) => sealed.has(id));
+      postponed.push(...(await freeRanges(options, sql, kept, rewritten.left, breathe)));
     } else {
       postponed.push("another process uses the store since before; run gc again when it is done");
     }
@@ -144,14 +146,19 @@ async function run(options: GcOptions, catalog: Catalog, objects: ObjectReader):
 
 /** Returns what could not be done. */
 async function freeRanges(
-  { layout, punchHole }: GcOptions,
+  { layout, punchHole, patienceMs = defaultPatienceMs, signal }: GcOptions,
   sql: Sql,
-  packs: readonly Pack[],
+  kept: readonly Pack[],
+  left: readonly Pack[],
   breathe: Breathe,
 ): Promise<string[]> {
+  const packs = [...kept, ...left];
   if (packs.length === 0) return [];
   const count = packs.length === 1 ? "1 pack is" : `${packs.length} packs are`;
   try {
+    // Rows may have been moved out of these before the disk was full, and what they named be read there.
+    if (left.length > 0 && !(await waitForUses(sql, layout.locks, patienceMs, signal)))
+      return [`${count} dead in part, and another process reads there; run gc again when it is done`];
     if (punchHole !== null && (await freeDeadRanges(sql, layout, packs, punchHole, breathe))) return [];
   } catch (error) {
     if (!isRewindError(asWriteFailure(error, "the store"), "DISK_FULL")) throw error;
