@@ -102,7 +102,7 @@ export interface NativeScan {
 export interface NativeScannerHandle {
   /**
    * Reads what changed since the kept scan and stores it through `reserve`, which is called on the main thread. `excluded` is asked for names that the kept scan does not
-   * have, if `asksExcluded` is 1. With `watches` the file system is watched between scans, where it can be, and a scan looks only at what was named. A call back that fails returns undefined. The descriptor must stay open until the promise settles; it rejects with an error
+   * have, if `asksExcluded` is 1. With `watches` the file system is watched between scans, where it can be, and a scan looks only at what was named. A call back that fails returns undefined; each is called through `later`, in a turn of the event loop of its own. The descriptor must stay open until the promise settles; it rejects with an error
    * that has `where`: "workspace", "store" or "aborted".
    */
   scan(
@@ -113,6 +113,7 @@ export interface NativeScannerHandle {
     watches: 0 | 1,
     reserve: (names: Buffer, lengths: Uint32Array) => NativeRoom | undefined,
     excluded: (folder: Buffer, names: Buffer[]) => boolean[] | undefined,
+    later: (call: () => void) => void,
   ): Promise<NativeScan>;
   abort(): void;
   /** The next scan compares with the last one. */
@@ -131,8 +132,7 @@ export interface NativeScannerHandle {
   } | null;
   /** Of the last scan: paths of inodes with several names in the workspace, the first of the walk in front. */
   groups(): Buffer[][];
-  /** The kept scan as bytes, for `load` of the same build; null when there is none. */
-  /** Writes it as an image into the file at `offset`. Resolves to the image's size, 0 when nothing is kept. */
+  /** Writes the kept scan for `load` of the same build, as an image into the file at `offset`. Resolves to the image's size, 0 when nothing is kept. */
   save(file: number, offset: number): Promise<number>;
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
 }

@@ -1,28 +1,18 @@
 #include "scan-host.hpp"
 
-#include <condition_variable>
-#include <mutex>
+#include <algorithm>
 
 namespace agentrewind {
-namespace {
-
-struct Request {
-  const std::function<bool(Napi::Env, Napi::Function)>& act;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  bool answered = false;
-};
-
-}  // namespace
 
 Napi::Buffer<char> toBuffer(Napi::Env env, std::string_view bytes) {
   return Napi::Buffer<char>::Copy(env, bytes.data(), bytes.size());
 }
 
-JsHost::JsHost(Napi::Env env, Napi::Function reserve, Napi::Function excluded)
-    : reserve_(Napi::ThreadSafeFunction::New(env, reserve, "scan.reserve", 0, 1)),
-      excluded_(Napi::ThreadSafeFunction::New(env, excluded, "scan.excluded", 0, 1)) {}
+JsHost::JsHost(Napi::Env env, Napi::Function reserve, Napi::Function excluded, Napi::Function later)
+    : reserve_(Napi::Persistent(reserve)),
+      excluded_(Napi::Persistent(excluded)),
+      later_(Napi::Persistent(later)),
+      wake_(Napi::ThreadSafeFunction::New(env, later, "scan.ask", 0, 1)) {}
 
 Status JsHost::reserve(const std::vector<Sha256>& names, const std::vector<uint32_t>& lengths, int& pack,
                std::vector<int64_t>& offsets) {
@@ -59,26 +49,50 @@ Result<std::vector<bool>> JsHost::excluded(const std::string& directory, const s
   return answers;
 }
 
-void JsHost::release() {
-  reserve_.Release();
-  excluded_.Release();
+void JsHost::release() { wake_.Release(); }
+
+bool JsHost::ask(const Napi::FunctionReference& function, const Act& act) {
+  Request request{function, act};
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting_.push_back(&request);
+  }
+  const napi_status queued = wake_.BlockingCall([host = shared_from_this()](Napi::Env env, Napi::Function) {
+    const Napi::HandleScope scope(env);
+    host->schedule(env);
+  });
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (queued != napi_ok) {
+    waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), &request), waiting_.end());
+    return false;
+  }
+  changed_.wait(lock, [&] { return request.done; });
+  return request.answered;
 }
 
-bool JsHost::ask(const Napi::ThreadSafeFunction& function, const Act& act) {
-  Request request{act, {}, {}, false, false};
-  const napi_status queued = function.BlockingCall(&request, [](Napi::Env env, Napi::Function js, Request* asked) {
-    const Napi::HandleScope scope(env);
-    const bool answered = asked->act(env, js);
-    if (env.IsExceptionPending()) env.GetAndClearPendingException();
-    const std::lock_guard<std::mutex> lock(asked->mutex);
-    asked->answered = answered;
-    asked->done = true;
-    asked->changed.notify_one();
-  });
-  if (queued != napi_ok) return false;
-  std::unique_lock<std::mutex> lock(request.mutex);
-  request.changed.wait(lock, [&] { return request.done; });
-  return request.answered;
+/** Node 20 calls a thread-safe function up to 1,000 times before the loop goes on, and threads that get answers ask again: one answer a turn. */
+void JsHost::schedule(Napi::Env env) {
+  if (scheduled_) return;
+  scheduled_ = true;
+  later_.Call({Napi::Function::New(env, [host = shared_from_this()](const Napi::CallbackInfo& info) { host->answerOne(info.Env()); })});
+}
+
+void JsHost::answerOne(Napi::Env env) {
+  scheduled_ = false;
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (waiting_.empty()) return;
+  Request* const request = waiting_.front();
+  waiting_.pop_front();
+  const bool more = !waiting_.empty();
+  lock.unlock();
+  const bool answered = request->act(env, request->function.Value());
+  if (env.IsExceptionPending()) env.GetAndClearPendingException();
+  // Before the answer: with the last one the scan may end, and this with it.
+  if (more) schedule(env);
+  lock.lock();
+  request->answered = answered;
+  request->done = true;
+  changed_.notify_all();
 }
 
 }  // namespace agentrewind

@@ -19,7 +19,8 @@ constexpr size_t stackSize = 64 << 20;
 struct ScanJob {
   std::shared_ptr<ScannerState> state;
   std::shared_ptr<const Node> previous;
-  std::unique_ptr<JsHost> host;
+  /** A wake-up of its can still be on its way when the scan has ended. */
+  std::shared_ptr<JsHost> host;
   Napi::ThreadSafeFunction finished;
   Napi::Promise::Deferred deferred;
   int root;
@@ -118,6 +119,7 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     const bool watches = arguments.integer("watches", 0, 1) == 1;
     const Napi::Function reserve = arguments.function("reserve");
     const Napi::Function excluded = arguments.function("excluded");
+    const Napi::Function later = arguments.function("later");
     if (!arguments.ok()) return info.Env().Undefined();
     if (state_->running) {
       Napi::TypeError::New(info.Env(), "a scan is running").ThrowAsJavaScriptException();
@@ -126,8 +128,8 @@ class Scanner : public Napi::ObjectWrap<Scanner> {
     auto deferred = Napi::Promise::Deferred::New(info.Env());
     auto finished = Napi::ThreadSafeFunction::New(info.Env(), reserve, "scan.finished", 0, 1);
     auto job = std::unique_ptr<ScanJob>(
-        new ScanJob{state_, state_->kept, std::make_unique<JsHost>(info.Env(), reserve, excluded), finished, deferred,
-                    root, std::move(options), watches, false, {}, {ScanError::Where::aborted, {0, ""}, ""}, false});
+        new ScanJob{state_, state_->kept, std::make_shared<JsHost>(info.Env(), reserve, excluded, later), finished,
+                    deferred, root, std::move(options), watches, false, {}, {ScanError::Where::aborted, {0, ""}, ""}, false});
     state_->aborted = false;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

@@ -1,5 +1,6 @@
 // One matched pair in the making: both halves are stored side by side, published in one transaction, then made durable.
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Captured, Environment } from "../environment/environment.ts";
 
 export interface StoredHalf {
@@ -34,7 +35,10 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
   const capture = steps.environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
   capture.durable.catch(() => {});
   const published = (async () => {
-    const [environment, conversation] = await Promise.allSettled([capture.captured, steps.storeContext()]);
+    const [environment, conversation] = await Promise.allSettled([
+      capture.captured,
+      nextTurn().then(steps.storeContext),
+    ]);
     if (conversation.status === "rejected") throw conversation.reason;
     const captured = environment.status === "fulfilled" ? environment.value : null;
     const failure = environment.status === "rejected" ? environment.reason : undefined;
@@ -42,7 +46,7 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
     return steps.publish(conversation.value, captured, failure, workMs);
   })();
   const durable = published.then(async (row) => {
-    await Promise.allSettled([capture.durable]);
+    await Promise.allSettled([capture.durable, nextTurn()]);
     await steps.persist(row);
     return row;
   });

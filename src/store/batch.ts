@@ -1,4 +1,5 @@
 // Objects on their way in: looked up, given room in the pack, written, and made visible at the end (F-5, F-6).
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { makeBreather } from "../breathe.ts";
 import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
@@ -143,10 +144,16 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
         flush();
         fault("objects.written");
         const breathe = makeBreather();
+        let waits = false;
+        // Turns of their own for what was before and for what is done with the result: in a first checkpoint all of it runs for the first time.
+        if (rows.size > rowsPerCommit) await nextTurn();
         for (const slice of rows.slices(rowsPerCommit)) {
           commitSlice(slice);
-          await breathe();
+          const pause = breathe();
+          waits ||= pause !== undefined;
+          await pause;
         }
+        if (waits) await nextTurn();
       } catch (error) {
         throw failed(error);
       }

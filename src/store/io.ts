@@ -91,18 +91,32 @@ export async function syncFile(path: string, what: "all" | "data" = "all"): Prom
   }
 }
 
-/** The names in the folder are on disk when it returns, where the file system can tell. */
-export function syncFolder(folder: string): void {
+/** The names in the folder are on disk when it resolves, where the file system can tell. */
+export async function syncFolder(folder: string): Promise<void> {
+  const fd = openSync(folder, "r");
+  try {
+    beforeChange("fsync");
+    await fsyncFile(fd);
+  } catch (error) {
+    if (!cannotSync(error)) throw error;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function syncFolderNow(folder: string): void {
   const fd = openSync(folder, "r");
   try {
     beforeChange("fsync");
     fsyncSync(fd);
   } catch (error) {
-    if (!["EINVAL", "ENOTSUP"].includes(systemCode(error) ?? "")) throw error;
+    if (!cannotSync(error)) throw error;
   } finally {
     closeSync(fd);
   }
 }
+
+const cannotSync = (error: unknown): boolean => ["EINVAL", "ENOTSUP"].includes(systemCode(error) ?? "");
 
 /** What a write may take of the event loop's time at once. */
 const pieceSize = 128 << 10;
@@ -160,7 +174,7 @@ export function makeFolder(path: string, mode?: number): string | undefined {
   if (first === undefined) return undefined;
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     try {
-      syncFolder(folder);
+      syncFolderNow(folder);
     } catch (error) {
       // A parent of another owner that may be passed through and not read, as /home can be.
       if (systemCode(error) !== "EACCES") throw error;

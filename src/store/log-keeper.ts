@@ -42,6 +42,9 @@ export function openLogKeeper(sql: Sql, catalog: string): LogKeeper {
       eval: true,
       workerData: { library, catalog },
       execArgv: [],
+      // Else the constructor opens this process's own, which takes the event loop longer than the rest of it.
+      stdout: true,
+      stderr: true,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
     started.unref();

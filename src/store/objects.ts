@@ -146,7 +146,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
         if (doubtful.has(row.id)) writeAgain(sql, folder, row);
         doubtful.add(row.id);
         await syncFile(join(folder, row.name));
-        if (row.synced === 0) syncFolder(folder);
+        if (row.synced === 0) await syncFolder(folder);
         setSynced.run(row.length, row.id);
         doubtful.delete(row.id);
       } catch (error) {

@@ -45,10 +45,14 @@ class Bucket {
   }
 
   /** Numbers of the rows in the order of their names, as far as four bytes tell. */
-  inOrder(): Uint32Array {
-    const rows = Uint32Array.from({ length: this.count }, (_, row) => row);
-    const next = (row: number): number => this.#names.readUInt32BE(row * nameLength + 1);
-    return rows.sort((a, b) => next(a) - next(b));
+  inOrder(): Float64Array {
+    // Sorted by V8 itself, without a call for each comparison: both in one number, which holds 53 bits.
+    const rows = new Float64Array(this.count);
+    for (let row = 0; row < this.count; row++)
+      rows[row] = this.#names.readUInt32BE(row * nameLength + 1) * maxRows + row;
+    rows.sort();
+    for (let at = 0; at < rows.length; at++) rows[at] = (rows[at] as number) % maxRows;
+    return rows;
   }
 
   copyName(row: number, to: Buffer, at: number): void {
@@ -89,9 +93,15 @@ class Bucket {
   }
 }
 const firstRows = 8;
+const maxRows = 2 ** 21;
 
 export class PendingRows {
   readonly #buckets: (Bucket | undefined)[] = [];
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
 
   /** The name at `at` in `names`. */
   has(names: Buffer, at: number): boolean {
@@ -106,10 +116,12 @@ export class PendingRows {
       this.#buckets[first] = bucket;
     }
     bucket.add(names, at, offset, length);
+    this.#size++;
   }
 
   clear(): void {
     this.#buckets.length = 0;
+    this.#size = 0;
   }
 
   /** All rows in the order of their names, at most `limit` in each slice. */

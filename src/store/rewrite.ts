@@ -206,7 +206,7 @@ async function moveTogether(given: Rewrite, group: readonly ThinPack[]): Promise
   try {
     end = await copyLive(given, group, fd);
     await syncFile(path);
-    syncFolder(layout.packs);
+    await syncFolder(layout.packs);
   } catch (error) {
     remove(path);
     throw error;

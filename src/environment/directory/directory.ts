@@ -2,6 +2,7 @@
 import { closeSync, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
@@ -83,6 +84,8 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     // What was taken up from an earlier process a checkpoint holds.
     scannedIn ??= generation;
     if (snapshot !== undefined && scannedIn !== generation && !(await isHeld(objects, snapshot))) scanner.forget();
+    // The conversation is stored in the turn before.
+    await nextTurn();
     const batch = objects.batch();
     try {
       const result = await scanner.scan({ posix, batch, signal });

@@ -38,6 +38,7 @@ export class NativeScanner implements Scanner {
       remembering((folder, names) =>
         names.map((name) => excluded?.(join(fromBytes(folder), fromBytes(name))) ?? false),
       ),
+      setImmediate,
     );
     signal?.addEventListener("abort", stop);
     try {

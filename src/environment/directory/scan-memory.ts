@@ -1,6 +1,7 @@
 // Keeps what a scanner knows between processes. Losing it costs time; trusting it wrongly would lose content, so only what a checkpoint holds is taken up.
 import { readFile } from "node:fs/promises";
 import { uptime } from "node:os";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { replaceFile, writeAll } from "../../store/io.ts";
 import type { Hash } from "../../store/objects.ts";
 import { bootId, nameLength } from "../../store/packs.ts";
@@ -62,7 +63,7 @@ export class ScanMemory {
     this.#options.scanner.keep();
     this.#snapshot = snapshot;
     // A process that is killed shall not have read a large tree in vain.
-    if (this.#saved === undefined) void this.save();
+    if (this.#saved === undefined) void nextTurn().then(() => this.save());
   }
 
   save(): Promise<void> {
