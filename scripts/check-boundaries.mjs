@@ -30,6 +30,8 @@ export const rules = {
   "src/environment/": ["src/store/", "src/native.ts"],
   "src/coordinator/": ["src/environment/environment.ts"],
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
+  "src/wire/": [],
+  "src/relay/": ["src/session/", "src/wire/"],
   "src/conformance/": ["src/environment/environment.ts"],
   "src/rewind.ts": ["src/"],
   "src/fork.ts": ["src/"],

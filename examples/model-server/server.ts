@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { checkRequest } from "./check.ts";
 import { answer, chunks, completion } from "./reply.ts";
+import { readResponses, responseEvents, responseOf, type Stored } from "./responses.ts";
 import type { ChatRequest, Reply } from "./wire.ts";
 
 export interface ModelServerOptions {
@@ -18,7 +19,7 @@ export interface ModelServerOptions {
 export interface ModelServer {
   /** What goes into a client's `baseURL`. */
   readonly baseUrl: string;
-  /** The bodies of all accepted chat requests, in order. */
+  /** All accepted requests in order, as Chat Completions has them. */
   readonly requests: readonly ChatRequest[];
   /** What was refused or failed, in order; a well-behaved client leaves it empty. */
   readonly errors: readonly string[];
@@ -54,12 +55,26 @@ export async function startModelServer(options: ModelServerOptions): Promise<Mod
     sendJson(response, 200, completion(said));
   }
 
+  const stored: Stored = new Map();
+
+  async function respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const read = readResponses(await readJson(incoming), stored);
+    if ("refused" in read) throw new HttpError(read.status, read.refused);
+    requests.push(read.request);
+    const said = responseOf(read.asked, await decide(read.request));
+    if (read.asked.store !== false) stored.set(said.id, [...read.items, ...said.output]);
+    if (read.asked.stream === true) return stream(response, responseEvents(said), latencyMs);
+    await sleep(latencyMs);
+    sendJson(response, 200, said);
+  }
+
   async function route(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname } = new URL(incoming.url ?? "/", "http://127.0.0.1");
     if (!/^Bearer \S+$/.test(incoming.headers.authorization ?? "")) {
       throw new HttpError(401, { message: "No API key was given.", type: "invalid_request_error" });
     }
     if (incoming.method === "POST" && pathname === "/v1/chat/completions") return chat(incoming, response);
+    if (incoming.method === "POST" && pathname === "/v1/responses") return respond(incoming, response);
     if (incoming.method === "GET" && pathname === "/v1/models") {
       const entry = { id: model, object: "model", created: 0, owned_by: "agentrewind-examples" };
       return sendJson(response, 200, { object: "list", data: [entry] });
@@ -122,7 +137,8 @@ async function stream(response: ServerResponse, items: readonly object[], latenc
     const due = (latencyMs * (index + 1)) / items.length - (performance.now() - start);
     if (due >= 1) await sleep(due);
     if (response.destroyed) return;
-    response.write(`data: ${JSON.stringify(item)}\n\n`);
+    const { type } = item as { readonly type?: string };
+    response.write(`${type === undefined ? "" : `event: ${type}\n`}data: ${JSON.stringify(item)}\n\n`);
   }
   response.end("data: [DONE]\n\n");
 }

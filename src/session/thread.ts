@@ -10,6 +10,7 @@ import { type Alignment, alignThread, type Boundary } from "./align.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
+import { Journal } from "./journal.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
 import { manifestOf, noActivity } from "./move.ts";
 import { Recorder } from "./recorder.ts";
@@ -40,6 +41,8 @@ export class Thread {
   readonly #tree: Tree;
   readonly #recorder: Recorder;
   readonly #rewinder: Rewinder;
+  /** For adapters. */
+  readonly journal: Journal;
   #endOpenTurn: (() => void) | undefined;
 
   constructor(deps: SessionDeps, name: string, serializer: Serializer = jsonSerializer) {
@@ -47,6 +50,7 @@ export class Thread {
     this.#deps = deps;
     this.#serializer = serializer;
     this.#tree = new Tree(deps, name);
+    this.journal = new Journal(deps, this.#tree);
     this.#recorder = new Recorder(deps, serializer);
     this.#rewinder = new Rewinder(deps, this.#tree, this.#recorder, serializer);
   }

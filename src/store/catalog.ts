@@ -115,6 +115,24 @@ export function openCatalog(sql: Sql, environment: string) {
       );
     },
 
+    /** @param values keys, and the names of what is kept under them */
+    putJournal(thread: number, checkpoint: number | null, values: readonly (readonly [string, string])[]): void {
+      transaction(() => {
+        for (const [key, value] of values) {
+          run(
+            `INSERT INTO journal (thread, checkpoint, key, value) VALUES (?, ?, ?, ?)
+             ON CONFLICT (thread, key) DO UPDATE SET checkpoint = excluded.checkpoint, value = excluded.value`,
+            thread,
+            checkpoint,
+            key,
+            value,
+          );
+        }
+      });
+    },
+    journal: (thread: number, key: string): string | undefined =>
+      get<{ value: string }>("SELECT value FROM journal WHERE thread = ? AND key = ?", thread, key)?.value,
+
     threads: (): ThreadRow[] =>
       all("SELECT * FROM thread WHERE environment = ? ORDER BY active_at DESC, id DESC", environment),
     thread: (name: string): ThreadRow | undefined =>

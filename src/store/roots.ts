@@ -1,10 +1,10 @@
-// What of the store is needed: the contexts and file states of the checkpoints of all environments (F-34).
+// What of the store is needed: the contexts and file states of the checkpoints of all environments, and what journals hold (F-34).
 import type { Breathe } from "../breathe.ts";
 import type { Census } from "./census.ts";
 import { contextKind } from "./contexts.ts";
 import type { Sql } from "./database.ts";
 import type { Hash, ObjectReader } from "./objects.ts";
-import { type Kind, walk } from "./reach.ts";
+import { content, type Kind, walk } from "./reach.ts";
 
 const rowsPerSlice = 200;
 
@@ -39,6 +39,15 @@ export async function markReachable(
       await mark(snapshots, files);
       await mark(snapshots, tools_files);
     }
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    from = last.id;
+    await breathe();
+  }
+  const journal = sql.prepare(`SELECT id, value FROM journal WHERE id > ? ORDER BY id LIMIT ${rowsPerSlice}`);
+  for (let from = 0; ; ) {
+    const rows = journal.all(from) as { readonly id: number; readonly value: string }[];
+    for (const { value } of rows) await mark(content, value);
     const last = rows.at(-1);
     if (last === undefined) return;
     from = last.id;

@@ -105,6 +105,13 @@ export const migrations: readonly string[] = [
   `
   ALTER TABLE branch ADD COLUMN parents TEXT;
   `,
+  `
+  CREATE TABLE journal (
+    id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread(id) ON DELETE CASCADE,
+    checkpoint INTEGER REFERENCES checkpoint(id) ON DELETE CASCADE, key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (thread, key)
+  );
+  CREATE INDEX journal_checkpoint ON journal(checkpoint);
+  `,
 ];
 
 export const formatVersion = migrations.length;

@@ -1,0 +1,90 @@
+// agentrewind/openai: rewind for loops over the OpenAI SDK that were written without it.
+import type { Rewind, Thread } from "agentrewind";
+import { type HumanMessages, type Item, Relay, type Replay, storedFormat } from "agentrewind/relay";
+import type { Api } from "./api.ts";
+import { chatApi } from "./chat-api.ts";
+import { type Fetch, rewindFetch } from "./fetch.ts";
+import { responsesApi } from "./responses-api.ts";
+
+export interface WithRewindOptions {
+  /** Name of the thread: one conversation, also across processes. */
+  readonly thread: string;
+  /** Messages that a person sent after the target of a rewind. Default "keep": they stay behind the restored ones. */
+  readonly humanMessages?: HumanMessages;
+  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
+  readonly external?: "keep" | "restore";
+  /**
+   * "live" (the default): words pass as they arrive; what a reply that is then taken back has shown stays shown and is not in the conversation.
+   * "buffer": nothing passes before it counts.
+   */
+  readonly streaming?: "live" | "buffer";
+  /**
+   * A loop that starts over in a new process with the same first messages gets the recorded replies, as long as its requests are the recorded ones. "unfinished" (the
+   * default): where the last reply still asked for something; a finished run begins anew.
+   */
+  readonly replay?: Replay;
+}
+
+/** What a client knows of its conversation. */
+export interface ClientRewind {
+  readonly thread: Thread;
+  /** What the model sees of the conversation: without abandoned turns, with the lessons. */
+  messages(): Promise<Item[]>;
+  /** After a crash: the conversation to go on from, in the form in which requests take it. */
+  resume(): Promise<Item[]>;
+  /**
+   * A tool of the loop that runs once for each call: its result is recorded, and a loop that starts over gets it without running the tool. A call that a rewind
+   * has overtaken does not run. The result must be JSON.
+   */
+  tool<Args, Result>(
+    name: string,
+    run: (args: Args) => Promise<Result> | Result,
+  ): (args: Args) => Promise<Result | string>;
+}
+
+/** As much of OpenAI's client as is needed here; versions 6 and 7 have it. */
+export interface ClientLike {
+  withOptions(options: { fetch: Fetch }): unknown;
+}
+
+/**
+ * The same client, whose conversation can be taken back: `const client = withRewind(new OpenAI(), rewind, { thread: "t1" })`. The loop around it stays as it is;
+ * one conversation a client.
+ */
+export function withRewind<Client extends ClientLike>(
+  client: Client,
+  rewind: Rewind,
+  options: WithRewindOptions,
+): Client & { readonly rewind: ClientRewind } {
+  const thread = rewind.thread(options.thread);
+  const relays = new Map<Api, Relay>();
+  let latest: Api | undefined;
+  const relay = (api: Api): Relay => {
+    latest = api;
+    let found = relays.get(api);
+    if (found === undefined) {
+      found = new Relay({
+        thread,
+        format: api.format,
+        external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+        ...(options.replay === undefined ? {} : { replay: options.replay }),
+        ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
+      });
+      relays.set(api, found);
+    }
+    return found;
+  };
+  const inner = (client as { fetch?: Fetch }).fetch ?? globalThis.fetch;
+  const fetch = rewindFetch({ fetch: inner, relay, streaming: options.streaming ?? "live" });
+  const wrapped = client.withOptions({ fetch }) as Client;
+  /** The one that this conversation uses, also before its first request here. */
+  const used = async (): Promise<Relay> =>
+    relay(latest ?? ((await storedFormat(thread)) === responsesApi.format.name ? responsesApi : chatApi));
+  const known: ClientRewind = {
+    thread,
+    messages: async () => (await used()).effective(),
+    resume: async () => (await used()).resume(),
+    tool: (name, run) => async (args) => (await used()).runTool(name, args, () => run(args)),
+  };
+  return Object.assign(wrapped, { rewind: known });
+}

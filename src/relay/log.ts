@@ -1,0 +1,145 @@
+// The replies that the caller has been given: a loop that starts over with the same first messages gets them again, without a model call.
+import { RewindError } from "../errors.ts";
+import type { Journal } from "../session/journal.ts";
+import { digest, type Entry, type Format, type Item } from "../wire/index.ts";
+
+/** Whose replies are given again to a loop that starts over. "unfinished": those of a run whose last reply still asked for something. */
+export type Replay = "unfinished" | "always" | "never";
+
+export interface LoggedReply {
+  /** Names the request before, null for the first. */
+  readonly before: string | null;
+  /** Digests of the request's items. */
+  readonly list: readonly string[];
+  /** What the adapter makes the reply of. */
+  readonly raw: unknown;
+  readonly dropped: readonly string[];
+  /** The caller has something to do. */
+  readonly asks: boolean;
+  /** The boundary at which the model decided. */
+  readonly anchor: string | null;
+  /** What the reply adds to the conversation. */
+  readonly entries: readonly Entry[];
+}
+
+const latestKey = "latest";
+const replyKey = (name: string): string => `reply:${name}`;
+const idKey = (id: string): string => `id:${id}`;
+
+export class Log {
+  readonly #journal: Journal;
+  readonly #format: Format;
+  readonly #mode: Replay;
+  #replaying: boolean | undefined;
+  /** The request answered last, in this process or, before the first, in an earlier one. */
+  #at: string | null = null;
+  /** While replaying: which request came behind which. */
+  #next: Map<string | null, string> = new Map();
+
+  constructor(journal: Journal, format: Format, mode: Replay) {
+    this.#journal = journal;
+    this.#format = format;
+    this.#mode = mode;
+  }
+
+  /** Names the request; the tools of its reply are recorded under this name. */
+  nameOf(list: readonly Item[], previous: string | undefined): string {
+    return digest([this.#format.name, previous ?? null, this.#digests(list)]);
+  }
+
+  /** The recorded reply to this request of a loop that starts over. @throws REPLAY_DIVERGED when it went another way */
+  replay(list: readonly Item[], previous: string | undefined): LoggedReply | undefined {
+    if (this.#replaying === undefined) this.#replaying = this.#begins(list, previous);
+    if (!this.#replaying) return undefined;
+    const name = this.nameOf(list, previous);
+    const expected = this.#next.get(this.#at);
+    if (expected === name) {
+      this.#at = name;
+      return this.#get(name);
+    }
+    if (expected !== undefined) throw this.#diverged(list, this.#get(expected) as LoggedReply);
+    this.#replaying = false;
+    return undefined;
+  }
+
+  /** Before the caller gets the reply. */
+  async record(
+    name: string,
+    list: readonly Item[],
+    id: string | undefined,
+    reply: Omit<LoggedReply, "before" | "list">,
+  ): Promise<void> {
+    const logged: LoggedReply = { ...reply, before: this.#at, list: this.#digests(list) };
+    this.#at = name;
+    await this.#journal.put({
+      [replyKey(name)]: logged,
+      [latestKey]: name,
+      ...(id === undefined ? {} : { [idKey(id)]: name }),
+    });
+  }
+
+  latest(): LoggedReply | undefined {
+    const name = this.#journal.get(latestKey);
+    return typeof name === "string" ? this.#get(name) : undefined;
+  }
+
+  latestName(): string | undefined {
+    const name = this.#journal.get(latestKey);
+    return typeof name === "string" ? name : undefined;
+  }
+
+  /** The reply to which the server gave this name. */
+  byId(id: string): LoggedReply | undefined {
+    const name = this.#journal.get(idKey(id));
+    return typeof name === "string" ? this.#get(name) : undefined;
+  }
+
+  #get = (name: string): LoggedReply | undefined => this.#journal.get(replyKey(name)) as LoggedReply | undefined;
+
+  #digests = (list: readonly Item[]): string[] => list.map(digest);
+
+  #begins(list: readonly Item[], previous: string | undefined): boolean {
+    const last = this.#journal.get(latestKey);
+    if (this.#mode === "never" || typeof last !== "string") return false;
+    let name: string | null = last;
+    const next = new Map<string | null, string>();
+    for (
+      let reply = this.#get(last);
+      name !== null && reply !== undefined;
+      reply = name === null ? undefined : this.#get(name)
+    ) {
+      // A request that was sent again later stands behind itself.
+      if (next.has(reply.before)) break;
+      next.set(reply.before, name);
+      name = reply.before;
+    }
+    const first = next.get(null);
+    if (first !== this.nameOf(list, previous)) {
+      this.#at = last;
+      return false;
+    }
+    if (this.#mode === "unfinished" && this.#get(last)?.asks !== true) return false;
+    this.#next = next;
+    return true;
+  }
+
+  #diverged(list: readonly Item[], expected: LoggedReply): RewindError {
+    const now = this.#digests(list);
+    let at = 0;
+    while (at < now.length && now[at] === expected.list[at]) at++;
+    const item = list[at];
+    const what =
+      item === undefined
+        ? `ends after ${list.length} messages, the recorded one has ${expected.list.length}`
+        : `differs from the recorded one in message ${at + 1} (${this.#describe(item)})`;
+    return new RewindError("REPLAY_DIVERGED", `The conversation was begun again, and its request ${what}.`, {
+      hint: "Make what the loop does before that message the same each time (wrap its tools with `rewind.tool`), go on from `rewind.resume()`, or use a new thread.",
+      details: { message: at + 1 },
+    });
+  }
+
+  #describe(item: Item): string {
+    const answered = this.#format.answers(item);
+    return answered === undefined ? `of the ${this.#format.speaker(item)}` : `the result of ${answered}`;
+  }
+}

@@ -1,0 +1,25 @@
+// Model-API conversations as data.
+export { activityIn, type WireAction } from "./activity.ts";
+export { boundariesOf, type WireBoundary } from "./boundaries.ts";
+export { chatCompletions } from "./chat.ts";
+export { canonical, digest } from "./digest.ts";
+export { type Call, type Format, type Item, type Speaker, textOfContent } from "./format.ts";
+export {
+  type CallerEntry,
+  callerEntry,
+  type Entry,
+  type Followed,
+  follow,
+  type History,
+  type HistoryNotes,
+  historyOf,
+  isShown,
+  notesOf,
+  type OwnEntry,
+  returnTo,
+  shownItems,
+  shownSince,
+  type Told,
+} from "./history.ts";
+export { paired } from "./pairing.ts";
+export { responses } from "./responses.ts";

@@ -1,0 +1,160 @@
+// A loop that starts over after a crash: replies and the results of its tools come from the record, until it goes another way.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
+import { afterEach, describe, expect, it } from "vitest";
+import { allText, calls, mainScript, openScene, type Scene, type Script, write } from "../langchain/harness.ts";
+import { chatLoop, chatTools, client, loops, type RunTool, writesFiles } from "./harness.ts";
+
+let scene: Scene;
+afterEach(async () => scene?.close());
+
+const three: Script = (_request, all) => {
+  for (const name of ["one", "two", "three"])
+    if (!all.includes(`wrote ${name}.txt`)) return calls(write(`${name}.txt`, name));
+  return { content: "all three" };
+};
+
+/** The loop's tool, which dies in the middle of the run at its `deadly` call; runs are counted. */
+function toolOf(openai: ReturnType<typeof client>, deadly: number): { tool: RunTool; runs: () => number } {
+  let runs = 0;
+  const wrapped = openai.rewind.tool("write_file", async (args: Record<string, string>) => {
+    if (++runs === deadly) throw new Error("the process ended here");
+    return writesFiles(scene)("write_file", args);
+  });
+  return { tool: (_name, args) => wrapped(args), runs: () => runs };
+}
+
+describe.each(Object.entries(loops).filter(([name]) => !name.startsWith("runTools")))("%s", (_name, loop) => {
+  it("0 model calls and 0 tool runs until the point of the crash, then it goes on", async () => {
+    scene = await openScene(three);
+    const first = client(scene);
+    await expect(loop(first, toolOf(first, 3).tool, "go")).rejects.toThrow("the process ended here");
+    const asked = scene.server.requests.length;
+    expect(asked).toBe(3);
+    await scene.reopen();
+    const second = client(scene);
+    const { tool, runs } = toolOf(second, -1);
+    expect(await loop(second, tool, "go")).toBe("all three");
+    expect(runs()).toBe(1);
+    expect(scene.server.requests.length).toBe(asked + 1);
+    expect(scene.files()).toEqual(["one.txt", "three.txt", "two.txt"]);
+  });
+});
+
+it("over a rewind: the loop gets what it got, and the model goes on with the lesson", async () => {
+  scene = await openScene(mainScript());
+  const first = client(scene);
+  await expect(chatLoop(first, toolOf(first, 3).tool, "go")).rejects.toThrow("the process ended here");
+  const asked = scene.server.requests.length;
+  await scene.reopen();
+  const second = client(scene);
+  const { tool, runs } = toolOf(second, -1);
+  expect(await chatLoop(second, tool, "go")).toBe("all done");
+  expect(runs()).toBe(1);
+  expect(scene.server.requests.length).toBe(asked + 1);
+  expect(allText(scene.server.requests.at(-1) as never)).toContain("bad.txt was wrong");
+  expect(allText(scene.server.requests.at(-1) as never)).not.toContain("wrote bad.txt");
+  expect(scene.files()).toEqual(["better.txt", "good.txt"]);
+});
+
+it("another way: it stops and says where", async () => {
+  scene = await openScene(three);
+  const first = client(scene);
+  await expect(chatLoop(first, toolOf(first, 3).tool, "go")).rejects.toThrow();
+  await scene.reopen();
+  const asked = scene.server.requests.length;
+  const other: RunTool = () => "something else";
+  await expect(chatLoop(client(scene), other, "go")).rejects.toMatchObject({
+    code: "REPLAY_DIVERGED",
+    message: expect.stringMatching(/message 3 \(the result of call_/),
+  });
+  expect(scene.server.requests.length).toBe(asked);
+});
+
+it("another prompt is another conversation, and a run that ended begins anew", async () => {
+  scene = await openScene(three);
+  expect(await chatLoop(client(scene), writesFiles(scene), "go")).toBe("all three");
+  const asked = scene.server.requests.length;
+  await scene.reopen();
+  expect(await chatLoop(client(scene), writesFiles(scene), "go")).toBe("all three");
+  expect(scene.server.requests.length).toBe(asked * 2);
+  await scene.reopen();
+  expect(await chatLoop(client(scene), writesFiles(scene), "start")).toBe("all three");
+  expect(scene.server.requests.length).toBe(asked * 3);
+});
+
+it("always: a finished run is told again; never: an unfinished one is not", async () => {
+  scene = await openScene(three);
+  const first = client(scene);
+  expect(await chatLoop(first, toolOf(first, -1).tool, "go")).toBe("all three");
+  const asked = scene.server.requests.length;
+  await scene.reopen();
+  const again = client(scene, { replay: "always" });
+  expect(await chatLoop(again, toolOf(again, -1).tool, "go")).toBe("all three");
+  expect(scene.server.requests.length).toBe(asked);
+  await scene.reopen();
+  const never = client(scene, { replay: "never" });
+  expect(await chatLoop(never, toolOf(never, -1).tool, "go")).toBe("all three");
+  expect(scene.server.requests.length).toBe(asked * 2);
+});
+
+it("resume: the effective conversation with the recorded results", async () => {
+  scene = await openScene(mainScript());
+  const first = client(scene);
+  const failing = toolOf(first, -1);
+  let runs = 0;
+  const tool: RunTool = async (name, args) => {
+    const result = await failing.tool(name, args);
+    if (++runs === 3) throw new Error("the process ended here");
+    return result;
+  };
+  await expect(chatLoop(first, tool, "go")).rejects.toThrow();
+  const asked = scene.server.requests.length;
+  await scene.reopen();
+  const openai = client(scene);
+  const messages = (await openai.rewind.resume()) as unknown as ChatCompletionMessageParam[];
+  const text = JSON.stringify(messages);
+  expect(text).toContain("You are back at");
+  expect(text).not.toContain("wrote bad.txt");
+  expect(messages.at(-1)).toMatchObject({ role: "tool", content: "wrote better.txt" });
+  const completion = await openai.chat.completions.create({ model: "scripted", messages, tools: chatTools });
+  expect(completion.choices[0]?.message.content).toBe("all done");
+  expect(scene.server.requests.length).toBe(asked + 1);
+  expect(allText(scene.server.requests.at(-1) as never).split("bad.txt was wrong")).toHaveLength(2);
+});
+
+it("a process that is killed while its tool runs: the next one goes on at that call", async () => {
+  scene = await openScene(three);
+  await scene.rewind.close();
+  const program = join(import.meta.dirname, "crash-loop.ts");
+  const run = (deadly: string) =>
+    spawn(
+      process.execPath,
+      [
+        "-C",
+        "agentrewind-source",
+        "--import",
+        "tsx",
+        program,
+        scene.workspace,
+        scene.store,
+        scene.server.baseUrl,
+        deadly,
+      ],
+      {
+        stdio: ["ignore", "inherit", "inherit"],
+      },
+    );
+  const [, signal] = (await once(run("two.txt"), "exit")) as [number | null, string | null];
+  expect(signal).toBe("SIGKILL");
+  expect(existsSync(join(scene.workspace, "two.txt"))).toBe(false);
+  const asked = scene.server.requests.length;
+  const [code] = (await once(run("none"), "exit")) as [number | null];
+  expect(code).toBe(0);
+  expect(scene.server.requests.length).toBe(asked + 2);
+  expect(readFileSync(join(scene.workspace, "runs.log"), "utf8")).toBe("one.txt\ntwo.txt\ntwo.txt\nthree.txt\n");
+  await scene.reopen();
+});
