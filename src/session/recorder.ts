@@ -7,9 +7,9 @@ import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
+import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps } from "./deps.ts";
 import { manifestOf } from "./move.ts";
-import { storeContext } from "./serializer.ts";
 import type { Activity, Context, Serializer, Timings } from "./types.ts";
 import { checkpointId } from "./views.ts";
 
@@ -37,10 +37,12 @@ export interface StoredContext {
 export class Recorder {
   readonly #deps: SessionDeps;
   readonly #serializer: Serializer;
+  readonly #contexts: ContextWriter;
 
   constructor(deps: SessionDeps, serializer: Serializer) {
     this.#deps = deps;
     this.#serializer = serializer;
+    this.#contexts = new ContextWriter(serializer);
   }
 
   begin(request: PairRequest): Pair<CheckpointRow> {
@@ -132,12 +134,14 @@ export class Recorder {
     const wanted = context ?? { messages: [] };
     let name: string;
     try {
-      name = await storeContext(batch, wanted, this.#serializer);
+      name = await this.#contexts.put(batch, wanted, this.#deps.objects.generation());
     } catch (error) {
       batch.discard();
       throw error;
     }
-    return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes: await batch.commit() };
+    const bytes = await batch.commit();
+    this.#contexts.keep();
+    return { name, messages: wanted.messages.length, serializer: this.#serializer.name, bytes };
   }
 
   /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */

@@ -1,13 +1,14 @@
 // Contexts to bytes and back, by the serializer of whoever drives the thread.
-import { makeBreather } from "../breathe.ts";
 import { RewindError } from "../errors.ts";
-import { type EncodedContext, getContext, putContext } from "../store/contexts.ts";
-import type { Batch, Hash, ObjectReader } from "../store/objects.ts";
+import { type EncodedContext, getContext } from "../store/contexts.ts";
+import type { ObjectReader } from "../store/objects.ts";
 import type { Context, Serializer } from "./types.ts";
 
-/** Plain JSON values. */
+/** Plain JSON values. An object is taken for unchanged while its fields are the same ones. */
 export const jsonSerializer: Serializer = {
   name: "json@1",
+  mark: (item) => (typeof item === "object" && item !== null ? { ...item } : item),
+  isMarked: isSameShallow,
   encode(item) {
     let text: string | undefined;
     let cause: unknown;
@@ -40,26 +41,6 @@ export const opaqueSerializer: Serializer = {
   decode: (bytes) => bytes,
 };
 
-/** Puts the context into the batch; returns its name. A long one is stored in slices, so that a stream beside it goes on. */
-export async function storeContext(batch: Batch, context: Context, serializer: Serializer): Promise<string> {
-  if (!Array.isArray(context?.messages)) {
-    throw new RewindError("BAD_ARGUMENT", "A context needs `messages`, an array.", {
-      hint: 'For example { messages: [{ role: "user", content: "…" }] }.',
-    });
-  }
-  const breathe = makeBreather();
-  const messages: Hash[] = [];
-  for (const message of context.messages) {
-    messages.push(batch.put(await serializer.encode(message)));
-    await breathe();
-  }
-  const channels: Record<string, Hash> = Object.create(null);
-  for (const [name, value] of Object.entries(context.channels ?? {})) {
-    if (value !== undefined) channels[name] = batch.put(await serializer.encode(value));
-  }
-  return putContext(batch, { serializer: serializer.name, messages, channels });
-}
-
 export async function loadContext(objects: ObjectReader, name: string, serializer: Serializer): Promise<Context> {
   const encoded: EncodedContext = getContext(objects, name);
   const empty = encoded.messages.length === 0 && Object.keys(encoded.channels).length === 0;
@@ -75,4 +56,15 @@ export async function loadContext(objects: ObjectReader, name: string, serialize
   const channels: Record<string, unknown> = {};
   for (const [channel, bytes] of Object.entries(encoded.channels)) channels[channel] = await serializer.decode(bytes);
   return { messages, channels };
+}
+
+/** Equal in every field, by reference. */
+function isSameShallow(item: unknown, mark: unknown): boolean {
+  if (typeof item !== "object" || item === null) return item === mark;
+  let fields = 0;
+  for (const name in item) {
+    if ((item as Record<string, unknown>)[name] !== (mark as Record<string, unknown>)[name]) return false;
+    fields++;
+  }
+  return fields === Object.keys(mark as object).length;
 }

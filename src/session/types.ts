@@ -13,6 +13,12 @@ export interface Serializer {
   readonly name: string;
   encode(item: unknown): Uint8Array | Promise<Uint8Array>;
   decode(bytes: Uint8Array): unknown | Promise<unknown>;
+  /**
+   * With `isMarked`: lets a long conversation be stored at the cost of what is new in it. Returns something small by which `isMarked` sees that the same object was
+   * edited: as a rule its fields, compared by reference. What was edited deeper is found by encoding the newest messages and some of the others again.
+   */
+  mark?(item: unknown): unknown;
+  isMarked?(item: unknown, mark: unknown): boolean;
 }
 
 /** What one tool call did, as the list of checkpoints shows it. */

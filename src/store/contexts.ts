@@ -1,12 +1,19 @@
 // Contexts: lists of opaque items that share their storage with every other version of the conversation (F-15).
 import type { Batch, Hash, ObjectReader } from "./objects.ts";
 import { content, type Kind, kindBit } from "./reach.ts";
-import { chunkEdges, putSequence, readSequence, type SequenceItem, sequenceObjects } from "./sequence.ts";
+import {
+  chunkEdges,
+  putSequence,
+  readSequence,
+  type SequenceItem,
+  type StoredSequence,
+  sequenceObjects,
+} from "./sequence.ts";
 
-/** A context as the names of its items: what the adapter's serializer made of each. */
+/** A context whose items are stored: what the adapter's serializer made of each. */
 export interface NamedContext {
   readonly serializer: string;
-  readonly messages: readonly Hash[];
+  readonly messages: StoredSequence;
   readonly channels: Readonly<Record<string, Hash>>;
 }
 
@@ -26,7 +33,6 @@ interface Header {
 
 /** Stores a context, whose items are in the batch or the store, and returns its name in hex; the caller commits. */
 export function putContext(batch: Batch, context: NamedContext): string {
-  const messages = putSequence(batch, context.messages.map(named));
   const channels = putSequence(
     batch,
     Object.keys(context.channels)
@@ -35,7 +41,7 @@ export function putContext(batch: Batch, context: NamedContext): string {
   );
   const header: Header = {
     serializer: context.serializer,
-    messages: messages.toString("hex"),
+    messages: context.messages.name.toString("hex"),
     count: context.messages.length,
     channels: channels.toString("hex"),
   };
@@ -110,10 +116,6 @@ export const contextKind: Kind = {
 
 function readHeader(objects: ObjectReader, name: string): Header {
   return JSON.parse(objects.get(Buffer.from(name, "hex")).toString("utf8")) as Header;
-}
-
-function named(hash: Hash): SequenceItem {
-  return { bytes: hash, boundary: hash.readUInt32LE(0) };
 }
 
 function channelItem(channel: string, hash: Hash): SequenceItem {

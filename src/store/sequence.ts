@@ -20,17 +20,63 @@ interface Child {
 
 /** Stores a list; equal lists have equal names. */
 export function putSequence(batch: Batch, items: Iterable<SequenceItem>): Hash {
-  let level: Child[] = [];
+  const level: Child[] = [];
+  putLeaves(batch, items, level);
+  return putNodes(batch, level);
+}
+
+/** A list of names that is in the store, with what is needed to store a longer one. */
+export interface StoredSequence {
+  readonly name: Hash;
+  readonly length: number;
+  /** Chunks of items in their order. */
+  readonly leaves: readonly Child[];
+}
+
+/**
+ * Stores a list of names that begins as another one.
+ * @param before a list of which everything is still in the store
+ * @param shared how many names at the beginning are the same
+ */
+export function extendSequence(
+  batch: Batch,
+  before: StoredSequence | undefined,
+  shared: number,
+  names: readonly Hash[],
+): StoredSequence {
+  const leaves: Child[] = [];
+  let from = 0;
+  for (const leaf of before?.leaves ?? []) {
+    const end = from + leaf.count;
+    // The last chunk of a list may end only because the list does.
+    if (leaf.count === 0 || end > shared || !endsLeaf(names[end - 1] as Hash, leaf.count)) break;
+    leaves.push(leaf);
+    from = end;
+  }
+  putLeaves(batch, names.slice(from).map(named), leaves);
+  return { name: putNodes(batch, leaves), length: names.length, leaves };
+}
+
+const named = (hash: Hash): SequenceItem => ({ bytes: hash, boundary: hash.readUInt32LE(0) });
+
+const endsLeaf = (name: Hash, count: number): boolean =>
+  (name.readUInt32LE(0) & leafMask) === 0 || count === chunkLimit;
+
+function putLeaves(batch: Batch, items: Iterable<SequenceItem>, leaves: Child[]): void {
   let chunk: SequenceItem[] = [];
   const endLeaf = (): void => {
-    level.push({ hash: batch.put(encodeLeaf(chunk)), count: chunk.length });
+    leaves.push({ hash: batch.put(encodeLeaf(chunk)), count: chunk.length });
     chunk = [];
   };
   for (const item of items) {
     chunk.push(item);
     if ((item.boundary & leafMask) === 0 || chunk.length === chunkLimit) endLeaf();
   }
-  if (chunk.length > 0 || level.length === 0) endLeaf();
+  if (chunk.length > 0 || leaves.length === 0) endLeaf();
+}
+
+function putNodes(batch: Batch, leaves: readonly Child[]): Hash {
+  let level = leaves;
   while (level.length > 1) level = raise(batch, level);
   return (level[0] as Child).hash;
 }

@@ -12,7 +12,7 @@ import { collect, type GcOptions } from "../../src/store/gc.ts";
 import { softLimitOf } from "../../src/store/limit.ts";
 import { takeLock } from "../../src/store/lock.ts";
 import type { Hash, Objects } from "../../src/store/objects.ts";
-import { putSequence } from "../../src/store/sequence.ts";
+import { extendSequence, putSequence } from "../../src/store/sequence.ts";
 import type { Store } from "../../src/store/store.ts";
 import { lacking } from "../capabilities.ts";
 import { temporaryStore } from "./store.ts";
@@ -39,7 +39,11 @@ function makeScene(): Scene {
     objects,
     async checkpoint(snapshot, message, writer = objects) {
       const batch = writer.batch();
-      const context = putContext(batch, { serializer: "json@1", messages: [message], channels: {} });
+      const context = putContext(batch, {
+        serializer: "json@1",
+        messages: extendSequence(batch, undefined, 0, [message]),
+        channels: {},
+      });
       await batch.commit();
       catalog.addCheckpoint(
         {

@@ -1,9 +1,11 @@
 // Sequences and contexts: F-7, F-15.
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { contextObjects, getContext, putContext } from "../../src/store/contexts.ts";
 import { hashOf, type Objects } from "../../src/store/objects.ts";
 import {
   differingItems,
+  extendSequence,
   putSequence,
   readSequence,
   type SequenceItem,
@@ -88,7 +90,12 @@ test("F-15: a context comes back byte for byte, with its channels", async () => 
   const batch = objects.batch();
   const name = putContext(batch, {
     ...context,
-    messages: context.messages.map((bytes) => batch.put(bytes)),
+    messages: extendSequence(
+      batch,
+      undefined,
+      0,
+      context.messages.map((bytes) => batch.put(bytes)),
+    ),
     channels: Object.fromEntries(Object.entries(context.channels).map(([key, bytes]) => [key, batch.put(bytes)])),
   });
   await batch.commit();
@@ -107,11 +114,43 @@ test("F-15: a long conversation stores what each turn adds", async () => {
     const batch = objects.batch();
     putContext(batch, {
       serializer: "t",
-      messages: messages.slice(0, count).map((bytes) => batch.put(bytes)),
+      messages: extendSequence(
+        batch,
+        undefined,
+        0,
+        messages.slice(0, count).map((bytes) => batch.put(bytes)),
+      ),
       channels: {},
     });
     const bytes = await batch.commit();
     if (count > 2_970) largest = Math.max(largest, bytes);
   }
   expect(largest).toBeLessThan(40_000);
+});
+
+test("F-7: a list that is stored as the continuation of another has the name that it would have alone", async () => {
+  const { objects } = temporaryStore().store.open("e1");
+  const names = Array.from({ length: 3_000 }, (_, i) => hashOf(Buffer.from(`name ${i}`)));
+  const plain = (list: readonly Buffer[]): SequenceItem[] =>
+    list.map((bytes) => ({ bytes, boundary: bytes.readUInt32LE(0) }));
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(1_500),
+      fc.nat(1_500),
+      fc.nat(200),
+      fc.boolean(),
+      async (length, shared, added, understated) => {
+        const batch = objects.batch();
+        const first = names.slice(0, length);
+        const before = extendSequence(batch, undefined, 0, first);
+        const kept = Math.min(shared, length);
+        const second = [...first.slice(0, kept), ...names.slice(2_000, 2_000 + added)];
+        const after = extendSequence(batch, before, understated ? kept >> 1 : kept, second);
+        expect(after.name.equals(putSequence(batch, plain(second)))).toBe(true);
+        expect(after.leaves.reduce((sum, { count }) => sum + count, 0)).toBe(second.length);
+        await batch.commit();
+      },
+    ),
+    { numRuns: 60 },
+  );
 });
