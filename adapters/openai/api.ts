@@ -43,6 +43,8 @@ export interface Collector {
 
 export interface Api {
   readonly format: Format;
+  /** Where a request's body has its list. */
+  readonly field: string;
   /** @throws BAD_ARGUMENT for what cannot be taken back */
   read(body: Json): RequestParts;
   write(body: Json, parts: RequestParts, items: readonly Item[], previous: string | undefined, ownTools: boolean): Json;

@@ -191,6 +191,7 @@ function events(reply: Json, { begun, before, text: given }: Shown, body: Json):
 
 export const chatApi: Api = {
   format: chatCompletions,
+  field: "messages",
   read,
   write,
   items,

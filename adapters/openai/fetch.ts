@@ -4,6 +4,7 @@ import { isRewindError, type RewindError } from "agentrewind";
 import type { ModelReply, Relay } from "agentrewind/relay";
 import type { Api, Json, RequestParts, Shown, StreamEvent } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
+import { Prefix } from "./prefix.ts";
 import { responsesApi } from "./responses-api.ts";
 import { encodeEvent, encodeText, eventsOf } from "./sse.ts";
 
@@ -45,13 +46,19 @@ const separator = "\n\n";
 const nothingShown: Shown = { begun: false, before: { text: "", items: [] }, text: "", items: 0 };
 
 export function rewindFetch(options: RewindFetchOptions): Fetch {
+  const prefixes = new Map(apis.map(([, api]) => [api, new Prefix()]));
+  const read = (text: string, api: Api): Json => {
+    const body = JSON.parse(text) as Json;
+    const list = body[api.field];
+    return Array.isArray(list) ? { ...body, [api.field]: prefixes.get(api)?.reuse(text, api.field, list) } : body;
+  };
   return async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const api = apis.find(([path]) => url.pathname.endsWith(path))?.[1];
     if (api === undefined || init?.method?.toUpperCase() !== "POST" || typeof init.body !== "string") {
       return options.fetch(input, init);
     }
-    const body = JSON.parse(init.body) as Json;
+    const body = read(init.body, api);
     try {
       const parts = api.read(body);
       const exchange = new Exchange(api, body, parts, (changed) => options.fetch(input, withBody(init, changed)));

@@ -161,6 +161,7 @@ function partEvents(part: Item, at: Json): StreamEvent[] {
 
 export const responsesApi: Api = {
   format: responses,
+  field: "input",
   read,
   write,
   items,

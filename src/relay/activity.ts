@@ -6,7 +6,15 @@ import { activityIn, boundariesOf, type Format, type History, shownItems } from 
 export function activityOf(format: Format, thread: Thread, history: History): Activity {
   const items = shownItems(history);
   const anchor = thread.head === null ? null : thread.get(thread.head).anchor;
-  const behind = boundariesOf(format, history).findIndex((boundary) => boundary.anchor === anchor);
+  let behind = -1;
+  let passed = 0;
+  for (const boundary of anchor === null ? [] : boundariesOf(format, history)) {
+    if (boundary.anchor === anchor) {
+      behind = passed;
+      break;
+    }
+    passed++;
+  }
   const from =
     behind < 0
       ? Math.max(

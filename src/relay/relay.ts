@@ -137,7 +137,7 @@ export class Relay {
         conversation = takeOver(this.#options, conversation, alignment.results);
         this.#last = conversation;
       }
-      const anchor = this.#boundaries(conversation)[0]?.anchor;
+      const anchor = this.#anchor(conversation);
       let turn: Turn | undefined;
       try {
         turn = await this.#thread.beginTurn(contextOf(this.#format, conversation), {
@@ -174,10 +174,15 @@ export class Relay {
   }
 
   /** Newest first. */
-  #boundaries({ history, previous }: Conversation): Boundary[] {
-    const boundaries = boundariesOf(this.#format, history, previous ?? "");
+  *#boundaries({ history, previous }: Conversation): Generator<Boundary> {
+    yield* boundariesOf(this.#format, history, previous ?? "");
     const anchor = previous === undefined ? null : (this.#log.byId(previous)?.anchor ?? null);
-    return anchor === null ? boundaries : [...boundaries, { anchor, tool: false }];
+    if (anchor !== null) yield { anchor, tool: false };
+  }
+
+  /** Names where the conversation is. */
+  #anchor(conversation: Conversation): string | undefined {
+    return this.#boundaries(conversation).next().value?.anchor;
   }
 
   async #receive<Reply extends ModelReply>(
@@ -235,7 +240,7 @@ export class Relay {
     if (head === null) return fresh([]);
     const conversation = conversationIn(this.#format, await this.#thread.context(head));
     const answered = this.#log.latest();
-    const isNext = answered !== undefined && answered.anchor === this.#boundaries(conversation)[0]?.anchor;
+    const isNext = answered !== undefined && answered.anchor === this.#anchor(conversation);
     return isNext ? { ...conversation, history: [...conversation.history, ...answered.entries] } : conversation;
   }
 

@@ -41,7 +41,7 @@ export interface AlignActions {
 export async function alignThread(
   deps: SessionDeps,
   thread: ThreadRow,
-  boundaries: readonly Boundary[],
+  boundaries: Iterable<Boundary>,
   at: "model" | "tools",
   actions: AlignActions,
 ): Promise<Alignment> {

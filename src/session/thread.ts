@@ -210,7 +210,7 @@ export class Thread {
    * @param boundaries the framework's messages, newest first
    * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head
    */
-  async align(boundaries: readonly Boundary[]): Promise<Alignment> {
+  async align(boundaries: Iterable<Boundary>): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
     return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model"));
   }
@@ -222,7 +222,7 @@ export class Thread {
    * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
-  async enterTool(boundaries: readonly Boundary[]): Promise<RunningTool | undefined> {
+  async enterTool(boundaries: Iterable<Boundary>): Promise<RunningTool | undefined> {
     const { coordinator, catalog } = this.#deps;
     return coordinator.exclusive(async () => {
       const aligned = await this.#align(boundaries, "tools");
@@ -237,7 +237,7 @@ export class Thread {
     });
   }
 
-  async #align(boundaries: readonly Boundary[], at: "model" | "tools"): Promise<Alignment> {
+  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools"): Promise<Alignment> {
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
     return alignThread(this.#deps, thread, boundaries, at, {

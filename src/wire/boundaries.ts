@@ -1,6 +1,6 @@
 // Names the points of a conversation at which a model decides, so that they are found again in another process and in a list that was cut.
 import { digest } from "./digest.ts";
-import type { Format } from "./format.ts";
+import type { Format, Item } from "./format.ts";
 import { type Entry, type History, isShown } from "./history.ts";
 
 export interface WireBoundary {
@@ -9,46 +9,58 @@ export interface WireBoundary {
   readonly returnedTo?: string;
 }
 
+type Shown = Entry & { readonly item: Item };
+
 /**
- * One for each shown entry, newest first. Calls and results have names for good; words are named by the last such name before them, and by how often they
- * were said since.
+ * One for each shown entry, newest first, each named when it is asked for. Calls and results have names for good; words are named by the last such name before
+ * them, and by how often they were said since.
  * @param start names what came before the history
  */
-export function boundariesOf(format: Format, history: History, start = ""): WireBoundary[] {
-  const boundaries: WireBoundary[] = [];
-  let base = start;
-  let since = new Map<string, number>();
-  for (const entry of history) {
-    if (!isShown(entry)) continue;
-    const { item } = entry;
-    const answered = format.answers(item);
-    const fixed = fixedName(format, entry);
-    let anchor: string;
-    if (fixed !== undefined) {
-      // The same id may have been given twice: what was called first tells them apart.
-      anchor = answered === undefined || base === "" ? fixed : `${fixed}/${base}`;
-      if (answered === undefined) {
-        base = fixed;
-        since = new Map();
-      }
-    } else {
-      const name = format.identity(item);
-      const count = (since.get(name) ?? 0) + 1;
-      since.set(name, count);
-      anchor = `said:${digest([base, name, count])}`;
-    }
+export function* boundariesOf(format: Format, history: History, start = ""): Generator<WireBoundary> {
+  const shown = history.filter(isShown);
+  for (let at = shown.length - 1; at >= 0; at--) {
+    const entry = shown[at] as Shown;
     const told = entry.told?.checkpoint;
-    boundaries.push({
-      anchor,
-      tool: answered !== undefined,
+    yield {
+      anchor: anchorOf(format, shown, at, start),
+      tool: format.answers(entry.item) !== undefined,
       ...(typeof told === "string" ? { returnedTo: told } : {}),
-    });
+    };
   }
-  return boundaries.reverse();
 }
 
-function fixedName(format: Format, entry: Entry & { readonly item: object }): string | undefined {
+export function newestAnchor(format: Format, history: History, start = ""): string | undefined {
+  return boundariesOf(format, history, start).next().value?.anchor;
+}
+
+function anchorOf(format: Format, shown: readonly Shown[], at: number, start: string): string {
+  const entry = shown[at] as Shown;
+  const fixed = fixedName(format, entry);
+  const answered = format.answers(entry.item) !== undefined;
+  if (fixed !== undefined && !answered) return fixed;
+  const base = baseOf(format, shown, at, start);
+  // The same id may have been given twice: what was called first tells them apart.
+  if (fixed !== undefined) return base.name === "" ? fixed : `${fixed}/${base.name}`;
+  const name = format.identity(entry.item);
+  let count = 1;
+  for (let before = base.at + 1; before < at; before++) {
+    if (format.identity((shown[before] as Shown).item) === name) count++;
+  }
+  return `said:${digest([base.name, name, count])}`;
+}
+
+/** What has a name for good and is no result, last before `at`. */
+function baseOf(format: Format, shown: readonly Shown[], at: number, start: string): { name: string; at: number } {
+  for (let before = at - 1; before >= 0; before--) {
+    const entry = shown[before] as Shown;
+    const name = format.answers(entry.item) === undefined ? fixedName(format, entry) : undefined;
+    if (name !== undefined) return { name, at: before };
+  }
+  return { name: start, at: -1 };
+}
+
+function fixedName(format: Format, entry: Shown): string | undefined {
   if (entry.told !== undefined) return `told:${entry.told.epoch}`;
-  const item = entry.item as Parameters<Format["identity"]>[0];
-  return format.calls(item).length > 0 || format.answers(item) !== undefined ? format.identity(item) : undefined;
+  const isFixed = format.calls(entry.item).length > 0 || format.answers(entry.item) !== undefined;
+  return isFixed ? format.identity(entry.item) : undefined;
 }

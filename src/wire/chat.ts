@@ -1,6 +1,7 @@
 // Chat Completions: a message is an item; an assistant's message holds its calls.
 import { digest } from "./digest.ts";
 import { type Call, type Format, type Item, textOfContent } from "./format.ts";
+import { remembered } from "./remembered.ts";
 
 interface ToolCall {
   readonly id?: string;
@@ -22,12 +23,12 @@ export const chatCompletions: Format = {
   name: "chat-completions",
   callsApart: false,
 
-  identity(item) {
+  identity: remembered((item) => {
     const calls = toolCalls(item);
     if (calls.length > 0) return `calls:${digest(calls.map(toCall))}`;
     if (typeof item.tool_call_id === "string") return `result:${item.tool_call_id}`;
     return `${String(item.role)}:${digest(textOfContent(item.content) || (item.content ?? null))}`;
-  },
+  }),
 
   speaker({ role }) {
     if (role === "user") return "person";

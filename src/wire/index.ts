@@ -1,6 +1,6 @@
 // Model-API conversations as data.
 export { activityIn, type WireAction } from "./activity.ts";
-export { boundariesOf, type WireBoundary } from "./boundaries.ts";
+export { boundariesOf, newestAnchor, type WireBoundary } from "./boundaries.ts";
 export { chatCompletions } from "./chat.ts";
 export { canonical, digest } from "./digest.ts";
 export { type Call, type Format, type Item, type Speaker, textOfContent } from "./format.ts";

@@ -1,6 +1,7 @@
 // The Responses API: messages, reasoning, calls and their results are items of their own.
 import { digest } from "./digest.ts";
 import { type Call, type Format, type Item, textOfContent } from "./format.ts";
+import { remembered } from "./remembered.ts";
 
 const callTypes: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 const resultTypes: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output"]);
@@ -17,13 +18,13 @@ export const responses: Format = {
   name: "responses",
   callsApart: true,
 
-  identity(item) {
+  identity: remembered((item) => {
     const call = callOf(item);
     if (call !== undefined) return `calls:${digest([call])}`;
     if (resultTypes.has(item.type)) return `result:${String(item.call_id)}`;
     if (isMessage(item)) return `${String(item.role)}:${digest(textOfContent(item.content) || (item.content ?? null))}`;
     return `${String(item.type)}:${typeof item.id === "string" ? item.id : digest(item)}`;
-  },
+  }),
 
   speaker(item) {
     if (isMessage(item)) {
