@@ -32,7 +32,7 @@ export const rules = {
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
   "src/wire/": [],
   "src/relay/": ["src/session/", "src/wire/"],
-  "src/conformance/": ["src/environment/environment.ts"],
+  "src/conformance/": ["src/environment/environment.ts", "src/index.ts"],
   "src/rewind.ts": ["src/"],
   "src/fork.ts": ["src/"],
   "src/opened.ts": ["src/"],
