@@ -42,11 +42,10 @@ export function bashTool({ timeoutSeconds = 120, longestSeconds = 600, env = {} 
         ...(signal === undefined ? {} : { signal }),
       });
       if (result.signal !== null && !result.timedOut) await settled();
-      const output = stripVTControlCharacters(result.stdout + result.stderr).replace(/\n+$/, "");
       const end = endOf(result, timeout);
+      const output = stripVTControlCharacters(bounded(result.stdout + result.stderr, limit, rest)).replace(/\n+$/, "");
       if (output === "") return end ?? "(no output)";
-      const shown = bounded(output, limit, rest);
-      return end === null ? shown : `${shown}\n${end}`;
+      return end === null ? output : `${output}\n${end}`;
     },
   };
   return kind;

@@ -6,7 +6,8 @@ export function bounded(text: string, limit: number, rest: string): string {
   const head = startOfLine(text, Math.ceil(limit * 0.6));
   const tail = startOfLine(text, text.length - Math.floor(limit * 0.4));
   const left = text.slice(head, tail);
-  const lines = left.split("\n").length - 1;
+  let lines = 0;
+  for (let at = left.indexOf("\n"); at >= 0; at = left.indexOf("\n", at + 1)) lines++;
   const begin = text.slice(0, head).replace(/\n$/, "");
   return `${begin}\n[… ${left.length} characters, ${lines} lines, left out here. ${rest} …]\n${text.slice(tail)}`;
 }

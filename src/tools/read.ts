@@ -23,33 +23,54 @@ export const readTool: ToolKind<typeof schema> = {
     const path = filePath(environment, given);
     const bytes = await existing(environment, path);
     const text = textOf(path, bytes);
-    const lines = linesOf(text);
-    if (lines.length === 0) {
-      knowledge.learn(path, bytes);
-      return "(the file is empty)";
-    }
-    if (offset > lines.length) {
-      throw new RewindError("BAD_ARGUMENT", `${path} has ${lines.length} lines; there is no line ${offset}.`, {
-        hint: `Use an offset of at most ${lines.length}.`,
+    const window = windowOf(text, offset, wanted, limit);
+    if (offset > Math.max(1, window.count)) {
+      throw new RewindError("BAD_ARGUMENT", `${path} has ${window.count} lines; there is no line ${offset}.`, {
+        hint: `Use an offset of at most ${window.count}.`,
       });
     }
-    const shown: string[] = [];
-    let size = 0;
-    let cut = false;
-    for (const line of lines.slice(offset - 1, offset - 1 + wanted)) {
-      const numbered = `${offset + shown.length}\t${clipped(line)}`;
-      size += numbered.length + 1;
-      if (size > limit && shown.length > 0) break;
-      cut ||= line.length > longestLine;
-      shown.push(numbered);
-    }
     knowledge.learn(path, bytes);
-    return [...shown, ...notes(text, lines.length, offset, offset + shown.length - 1, cut)].join("\n");
+    if (text === "") return "(the file is empty)";
+    return [...window.shown, ...notes(text, window, offset)].join("\n");
   },
 };
 
-function notes(text: string, count: number, first: number, last: number, cut: boolean): string[] {
+interface Window {
+  readonly shown: readonly string[];
+  /** Of all lines. */
+  readonly count: number;
+  readonly cut: boolean;
+}
+
+/** Goes through the text once, and makes strings of what is shown alone. */
+function windowOf(text: string, offset: number, wanted: number, limit: number): Window {
+  const shown: string[] = [];
+  let count = 0;
+  let size = 0;
+  let cut = false;
+  let full = false;
+  for (let at = 0; at < text.length; ) {
+    const found = text.indexOf("\n", at);
+    const end = found < 0 ? text.length : found;
+    count++;
+    if (count >= offset && !full && shown.length < wanted) {
+      const line = text.slice(at, text[end - 1] === "\r" && end > at ? end - 1 : end);
+      const numbered = `${count}\t${clipped(line)}`;
+      size += numbered.length + 1;
+      full = size > limit && shown.length > 0;
+      if (!full) {
+        shown.push(numbered);
+        cut ||= line.length > longestLine;
+      }
+    }
+    at = end + 1;
+  }
+  return { shown, count, cut };
+}
+
+function notes(text: string, { shown, count, cut }: Window, first: number): string[] {
   const found: string[] = [];
+  const last = first + shown.length - 1;
   if (first > 1 || last < count) {
     found.push(`[lines ${first} to ${last} of ${count}${last < count ? `; read on with offset ${last + 1}` : ""}]`);
   }
