@@ -73,7 +73,8 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const thread = threads.ofModelCall(request.runtime.configurable, stored);
       const channels = ownChannels(getCurrentTaskInput() as Record<string, unknown>);
       for (;;) {
-        const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages });
+        const prepared = request.messages as BaseMessage[];
+        const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages, prepared });
         const anchor = anchorsOf(entry.messages).at(-1);
         let turn: Turn | undefined;
         try {
@@ -86,7 +87,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
               ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
             },
           );
-          const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
+          const seen = entry.seen ?? answered(prepared);
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = await onlyRewind(await handler({ ...request, messages: [...shown] }), thread, turn);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });

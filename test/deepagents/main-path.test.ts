@@ -133,3 +133,30 @@ test("a person's rewind beside the agent reaches a deep agent too", async () => 
   expect(lastText(state)).toBe("taken over");
   expect(scene.files()).toEqual([]);
 });
+
+test("a person's rewind is taken over in the very call in which deepagents summarizes", async () => {
+  scene = await openScene((request) => {
+    const all = said(request);
+    if (request.tools === undefined) return { content: "SUMMARY" };
+    if (all.includes("and then")) return { content: "still here" };
+    if (all.includes("You are back at")) return { content: "taken over" };
+    const next = [1, 2, 3, 4, 5].find((number) => !all.includes(`/f${number}.txt'`));
+    return next === undefined ? { content: "first" } : calls(write(`/f${next}.txt`, "x"));
+  });
+  const summaries = createSummarizationMiddleware({
+    model: chatModel(scene.server),
+    backend: rewindBackend(scene.rewind),
+    trigger: { type: "messages", value: 13 },
+    keep: { type: "messages", value: 4 },
+  });
+  const agent = makeDeepAgent(scene, { before: [summaries], checkpointer: new MemorySaver() });
+  await run(agent, start, onThread("t"));
+  await scene.rewind.thread("t").rewind({ to: "c2", lesson: "the lesson" });
+  const user = (content: string) => ({ messages: [{ role: "user", content }] });
+  expect(lastText(await run(agent, user("next"), onThread("t")))).toBe("taken over");
+  expect(scene.server.requests.some((request) => request.tools === undefined)).toBe(true);
+  expect(lastText(await run(agent, user("and then"), onThread("t")))).toBe("still here");
+  const last = said(scene.server.requests.at(-1) as never);
+  for (const part of ["go\n", "/f2.txt'", "the lesson", "next", "taken over"]) expect(last).toContain(part);
+  for (const part of ["SUMMARY", "/f3.txt'"]) expect(last).not.toContain(part);
+});
