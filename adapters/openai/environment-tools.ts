@@ -1,17 +1,37 @@
 // The tools bound to the environment, as OpenAI function tools: for Chat Completions (also `runTools`) and for Responses.
 import { bindTools, type EnvironmentTool, type EnvironmentToolOptions, type Rewind } from "agentrewind";
-import type { RunnableToolFunctionWithParse } from "openai/lib/RunnableFunction";
-import type { ChatCompletionFunctionTool } from "openai/resources/chat/completions";
-import type { FunctionTool } from "openai/resources/responses/responses";
 import { z } from "zod";
 
-export type ChatEnvironmentTool = RunnableToolFunctionWithParse<Record<string, unknown>> & ChatCompletionFunctionTool;
+type Parameters = Record<string, unknown>;
+
+/** As OpenAI's client takes it, for `create` and for `runTools`. */
+export interface ChatEnvironmentTool {
+  readonly type: "function";
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    readonly parameters: Parameters;
+    parse(input: string): Record<string, unknown>;
+    function(
+      args: Record<string, unknown>,
+      runner?: { readonly controller?: { readonly signal: AbortSignal } },
+    ): Promise<string>;
+  };
+}
+
+export interface ResponsesEnvironmentTool {
+  readonly type: "function";
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Parameters;
+  readonly strict: false;
+}
 
 export interface OpenAIEnvironmentTools {
   /** For `chat.completions`: `create` and `stream` read the definitions, `runTools` calls them as well. */
   readonly chat: ChatEnvironmentTool[];
   /** For `responses`. */
-  readonly responses: FunctionTool[];
+  readonly responses: ResponsesEnvironmentTool[];
   /** True for a name of these tools. */
   has(name: string): boolean;
   /**
@@ -67,7 +87,7 @@ function parsed(args: string): Record<string, unknown> {
   }
 }
 
-function parametersOf({ schema }: EnvironmentTool): Record<string, unknown> {
+function parametersOf({ schema }: EnvironmentTool): Parameters {
   const { $schema: _, ...parameters } = z.toJSONSchema(schema, { io: "input" });
   return parameters;
 }

@@ -7,12 +7,15 @@ export interface AgentOptions {
   /** Of an OpenAI-compatible server. */
   readonly baseUrl: string;
   readonly outputBytes: number;
+  /** How many of the newest messages the model is sent, besides the task; the workflow keeps them all. */
+  readonly window: number;
 }
 
 /** The model says "turn N" as long as there is work; the tool notes it in the workspace and prints a long report. */
-export function makeActivity({ environment, baseUrl, outputBytes }: AgentOptions): Activity {
+export function makeActivity({ environment, baseUrl, outputBytes, window }: AgentOptions): Activity {
   return async (turn, messages) => {
-    const said = await ask(baseUrl, turn, messages);
+    const [task, ...rest] = messages;
+    const said = await ask(baseUrl, turn, task === undefined ? [] : [task, ...rest.slice(-window)]);
     if (said === "done") return null;
     const { stdout } = await environment.exec(
       `echo "$TURN" >> ledger.txt; yes "report of $TURN" | head -c ${outputBytes}`,

@@ -12,14 +12,12 @@ mkdirSync(workspace, { recursive: true });
 
 await using rewind = await openRewind({ workspace, store: join(folder, "store"), gate: "durable" });
 const journal = openJournal(join(folder, "journal.jsonl"));
-const activity = makeActivity({ environment: rewind.environment, baseUrl, outputBytes: Number(outputBytes) });
-const result = await runWorkflow({
-  rewind,
-  journal,
-  thread: "workflow",
-  task: "Write the ledger.",
-  activity,
+const activity = makeActivity({
+  environment: rewind.environment,
+  baseUrl,
+  outputBytes: Number(outputBytes),
   window: 4,
 });
+const result = await runWorkflow({ rewind, journal, thread: "workflow", task: "Write the ledger.", activity });
 console.log(JSON.stringify({ ...result, journalBytes: journal.bytes, findings: await rewind.verify() }));
 journal.close();

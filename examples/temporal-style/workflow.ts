@@ -17,8 +17,6 @@ export interface WorkflowOptions {
   readonly thread: string;
   readonly task: string;
   readonly activity: Activity;
-  /** Messages that the model still sees, besides the task. */
-  readonly window: number;
 }
 
 export interface WorkflowResult {
@@ -46,7 +44,7 @@ export async function runWorkflow(options: WorkflowOptions): Promise<WorkflowRes
       journal.append({ event: "workflow-completed", checkpoint: at });
       return { ran, turns: turn, checkpoint: at };
     }
-    messages = [...messages.slice(0, 1), ...[...messages.slice(1), ...added].slice(-options.window)];
+    messages = [...messages, ...added];
     turn++;
     at = (await thread.checkpoint({ context: { messages } })).id;
     journal.append({ event: "turn-completed", turn, checkpoint: at });

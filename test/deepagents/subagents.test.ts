@@ -49,7 +49,7 @@ test.each([
   ["general-purpose", "general-purpose"],
   ["forked", "fork"],
 ])(
-  "an %s subagent has no rewind tools, works in the main agent's files, and is taken back as a whole",
+  "a subagent (%s) has no rewind tools, works in the main agent's files, and is taken back as a whole",
   async (_, name) => {
     scene = await openScene((request) => {
       const all = said(request);

@@ -1,9 +1,9 @@
 // The tools in OpenAI's form: a while loop over chat completions, `runTools`, and calls of the Responses API.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { environmentTools, withRewind } from "agentrewind/openai";
 import OpenAI from "openai";
 import { expect, onTestFinished, test } from "vitest";
-import { environmentTools } from "../../adapters/openai/environment-tools.ts";
 import { startModelServer } from "../../examples/model-server/server.ts";
 import type { ChatRequest, Reply } from "../../examples/model-server/wire.ts";
 import { makePlace, useRewind } from "../helpers/workspace.ts";
@@ -69,6 +69,34 @@ test("in a while loop of the user's own", async () => {
   });
 });
 
+test("case 72 behind withRewind: what was read in turns that were taken back must be read again", async () => {
+  const call = (name: string, args: Record<string, unknown>): Reply => ({ toolCalls: [{ name, args }] });
+  const edit = call("edit", { path: "f.txt", old: "two", new: "2" });
+  const {
+    place,
+    rewind,
+    client: plain,
+  } = await scene((all) => {
+    if (all.includes("You are back at")) {
+      if (all.includes("Edited f.txt")) return { content: "end" };
+      if (all.includes("1\tone\n2\ttwo")) return edit;
+      return all.includes("You have not read f.txt") ? call("read", { path: "f.txt" }) : edit;
+    }
+    if (all.includes("Edited f.txt")) return call("rewind", { checkpoint: "c1", lesson: "change two, not one" });
+    if (all.includes("1\tone")) return call("edit", { path: "f.txt", old: "one", new: "1" });
+    return all.includes("(no output)") ? call("read", { path: "f.txt" }) : call("bash", { command: "true" });
+  });
+  writeFileSync(join(place.workspace, "f.txt"), "one\ntwo\n");
+  const client = withRewind(plain, rewind, { thread: "t" });
+  const runner = client.chat.completions.runTools({
+    model: "scripted",
+    messages: [{ role: "user", content: "go" }],
+    tools: environmentTools(rewind, { thread: "t" }).chat,
+  });
+  expect(await runner.finalContent()).toBe("end");
+  expect(readFileSync(join(place.workspace, "f.txt"), "utf8")).toBe("one\n2\n");
+});
+
 test("the Responses form has the same tools, and calls that make no sense are answered", async () => {
   const { rewind } = await scene(script);
   const tools = environmentTools(rewind, { tools: ["read", "bash"] });
@@ -76,6 +104,8 @@ test("the Responses form has the same tools, and calls that make no sense are an
     ["function", "bash", false],
     ["function", "read", false],
   ]);
+  const forClient: OpenAI.Responses.Tool[] = tools.responses;
+  expect(forClient).toHaveLength(2);
   expect(await tools.run("read", '{"path": "f.txt"}')).toBe("1\tone");
   expect(await tools.run("read", '{"path": ')).toMatch(/^Not done: The arguments of read do not fit/);
   expect(await tools.run("fly", "{}")).toMatch(/^Not done: there is no tool fly/);
