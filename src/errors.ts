@@ -2,6 +2,7 @@
 
 /** Stable codes. Each has a heading in docs/errors.md. */
 export const errorCodes = [
+  "AMBIGUOUS_MATCH",
   "BAD_ARGUMENT",
   "BAD_CHECKPOINT",
   "BRANCH_ENDED",
@@ -13,6 +14,9 @@ export const errorCodes = [
   "CONTROL_FAILED",
   "DISK_FULL",
   "ENVIRONMENT_BUSY",
+  "FILE_CHANGED",
+  "FILE_NOT_READ",
+  "FILE_TOO_LARGE",
   "FOLDER_NOT_EMPTY",
   "FOLDER_NOT_REMOVED",
   "GC_RUNNING",
@@ -24,6 +28,9 @@ export const errorCodes = [
   "NOT_ATTACHED",
   "NOT_AVAILABLE",
   "NOT_RESTORABLE",
+  "NOT_TEXT",
+  "NO_FILE",
+  "NO_MATCH",
   "NO_THREAD",
   "PAIR_DIVERGED",
   "PATH_OUTSIDE",
@@ -40,6 +47,7 @@ export const errorCodes = [
   "WORKSPACE_GONE",
   "WORKSPACE_TOO_BROAD",
   "WRITE_FAILED",
+  "WRONG_KIND",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];

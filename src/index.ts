@@ -24,9 +24,10 @@ export type { Progress } from "./progress.ts";
 export { type OpenOptions, openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
+export type { Moment } from "./session/moment.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
 export type { UndoOptions } from "./session/rewinder.ts";
-export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
+export { endedRefusal, messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
 export type { CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
 export type { GateOptions, Turn, TurnOptions } from "./session/turn.ts";
@@ -48,3 +49,6 @@ export type {
 } from "./session/types.ts";
 export type { Finding } from "./session/verify.ts";
 export type { Collected } from "./store/gc.ts";
+export type { BashOptions } from "./tools/bash.ts";
+export { bindTools, type EnvironmentToolName, type EnvironmentToolOptions } from "./tools/bind.ts";
+export type { Conversation, EnvironmentTool, ToolCall, ToolHost, ToolOutcome } from "./tools/tool.ts";

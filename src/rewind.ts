@@ -243,6 +243,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       environment,
       thread,
       threads: () => catalog.threads().map((row) => row.name),
+      running() {
+        const name = deps.coordinator.insideOf();
+        return name === undefined ? undefined : thread(name);
+      },
       prune,
       gc,
       fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),

@@ -5,7 +5,7 @@ import { langchainSerializer } from "./serializer.ts";
 /** A compiled agent, as far as it is looked into here. */
 export interface AgentLike {
   readonly graph: { readonly channels: Readonly<Record<string, unknown>> };
-  readonly options?: { readonly middleware?: readonly { readonly wrapToolCall?: unknown }[] };
+  readonly options?: { readonly middleware?: readonly { readonly name?: string; readonly wrapToolCall?: unknown }[] };
 }
 
 export type ChannelKinds = ReadonlyMap<string, "LastValue" | "BinaryOperatorAggregate" | "DeltaChannel">;

@@ -2,6 +2,7 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, getCurrentTaskInput, isGraphBubbleUp } from "@langchain/langgraph";
 import {
+  endedRefusal,
   isRewindError,
   type Rewind,
   RewindError,
@@ -18,6 +19,7 @@ import { withMarkers } from "./markers.ts";
 import { activityOf, anchorsOf, boundariesOf, lastAiIndex } from "./messages.ts";
 import { answered, withOnlyCall } from "./pairing.ts";
 import { messagesUpdate } from "./restore.ts";
+import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 import { makeThreads } from "./threads.ts";
 import { failure, type HumanMessages, makeTools, refusal, toolNames } from "./tools.ts";
 
@@ -50,6 +52,8 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
    * An agent that had no such middleware keeps its way.
    */
   let wrapsAlone = true;
+  /** Tools that run a subagent. */
+  let delegating: ReadonlySet<string> = new Set();
   const tools = makeTools({
     threads,
     kinds: () => kinds,
@@ -62,11 +66,15 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     tools,
 
     async wrapModelCall(request, handler) {
+      if (isSubagent(request.runtime.configurable)) {
+        return handler({ ...request, tools: request.tools.filter((one) => !toolNames.has(String(one.name))) });
+      }
       const stored = request.state.messages as BaseMessage[];
       const thread = threads.ofModelCall(request.runtime.configurable, stored);
       const channels = ownChannels(getCurrentTaskInput() as Record<string, unknown>);
       for (;;) {
-        const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages });
+        const prepared = request.messages as BaseMessage[];
+        const entry = await enterModelCall(thread, stored, channels, { kinds, humanMessages, prepared });
         const anchor = anchorsOf(entry.messages).at(-1);
         let turn: Turn | undefined;
         try {
@@ -79,7 +87,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
               ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
             },
           );
-          const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
+          const seen = entry.seen ?? answered(prepared);
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = await onlyRewind(await handler({ ...request, messages: [...shown] }), thread, turn);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });
@@ -93,6 +101,10 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     },
 
     async wrapToolCall(request, handler) {
+      if (isSubagent(request.runtime.configurable)) {
+        const { name, id = "" } = request.toolCall;
+        return toolNames.has(name) ? refusal(notForSubagents(), name, id) : handler(request);
+      }
       const { messages } = request.state as { messages: BaseMessage[] };
       const at = Math.max(0, lastAiIndex(messages));
       const before = messages.slice(0, at);
@@ -107,10 +119,14 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         return refusal(thread.admissible(checkpoint, lesson) ?? notAlone(), name, callId);
       }
       if (calls.some((call) => call.name === rewindTool.name)) return failure(name, callId, siblingRefusal);
-      const leave = await thread.enterTool(boundariesOf(before));
+      const endable = delegating.has(name);
+      const leave = await thread.enterTool(boundariesOf(before), { endable });
       if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
-        return await leave.run(async () => handler(request));
+        if (!endable) return await leave.run(async () => handler(request));
+        const ended = { ...request, tool: endedBy(request.tool, leave.signal) };
+        const result = leave.run(async () => handler(ended));
+        return (await unlessEnded(result, leave.signal)) ?? failure(name, callId, endedRefusal);
       } catch (error) {
         if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
         return failure(name, callId, `${error}\n Please fix your mistakes.`);
@@ -125,6 +141,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     attach<Agent>(agent: Agent): Agent {
       kinds = kindsOf(agent as unknown as AgentLike);
       wrapsAlone = toolWrappersOf(agent as unknown as AgentLike) <= 1;
+      delegating = delegatingToolsOf(agent as unknown as AgentLike);
       return agent;
     },
   });

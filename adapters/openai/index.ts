@@ -6,6 +6,13 @@ import { chatApi } from "./chat-api.ts";
 import { type Fetch, rewindFetch } from "./fetch.ts";
 import { responsesApi } from "./responses-api.ts";
 
+export {
+  type ChatEnvironmentTool,
+  environmentTools,
+  type OpenAIEnvironmentTools,
+  type ResponsesEnvironmentTool,
+} from "./environment-tools.ts";
+
 export interface WithRewindOptions {
   /** Name of the thread: one conversation, also across processes. */
   readonly thread: string;

@@ -83,6 +83,11 @@ export async function performControl(
     requireWaiting();
     return fork(id as string, rest);
   }
+  const moves = request.command === "rewind" || request.command === "undo";
+  if (moves && given.dryRun !== true) {
+    if (request.command === "rewind" && given.key === undefined) thread.get(given.to as string);
+    deps.coordinator.endTools();
+  }
   return deps.coordinator.atBoundary(async () => {
     requireWaiting();
     const { thread: _, ...rest } = given;

@@ -219,3 +219,5 @@ export function refusalText(error: RewindError): string {
 export const siblingRefusal =
   "Not run: it was sent together with a rewind that was refused. Send it again, without the rewind.";
 export const staleRefusal = "Not run: the conversation was rewound before this call started.";
+export const endedRefusal =
+  "Ended: a rewind came while this ran. What it has done is taken back with the rest; what it would have reported is lost.";

@@ -12,6 +12,7 @@ import { type ContextDiff, compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
 import { Journal } from "./journal.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
+import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
@@ -180,13 +181,16 @@ export class Thread {
 
   /**
    * Moves the head to another checkpoint and restores both halves. The abandoned branch stays in the tree; `undo` returns to it.
-   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for, and commands that the environment still runs are ended.
+   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for (one that runs a subagent is ended), and commands that
+   * the environment still runs are ended.
    * @throws INSIDE_TOOL when a tool that runs asks for it, UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL; by the agent also
    * LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
    */
   async rewind(request: RewindRequest): Promise<RewindResult> {
     parseCheckpointId(request.to);
     if (this.#tree.thread === undefined) throw unknownThread(this.name);
+    // Before any tool is ended for it.
+    if (request.key === undefined) this.#tree.find(request.to);
     const { exclusive, betweenTools } = this.#deps.coordinator;
     const alone = request.by === "agent" || request.dryRun === true ? exclusive : betweenTools;
     return alone(() => this.#rewinder.rewind(request));
@@ -204,6 +208,21 @@ export class Thread {
     return this.#deps.coordinator.betweenTools(() => this.#rewinder.adopt(branch));
   }
 
+  /** Where the conversation stands, for what a tool learns now: `holds` tells later whether the conversation still holds it. */
+  moment(): Moment {
+    return { head: this.#tree.thread?.head ?? null, epoch: this.epoch };
+  }
+
+  /** Whether what was learned at that moment is part of the conversation in force: no rewind, undo or time travel has taken it back. In doubt false. */
+  holds(moment: Moment): boolean {
+    return holdsMoment(this.#deps.catalog, this.#tree.thread, moment);
+  }
+
+  /** Resolves when no capture and no rewind is under way. */
+  async settled(): Promise<void> {
+    await this.#deps.coordinator.exclusive(async () => {});
+  }
+
   /**
    * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
    * brings the environment to it (invariant 9).
@@ -219,10 +238,14 @@ export class Thread {
    * For adapters, before a tool: as `align`, and marks the tool as running, so that a rewind from outside waits for its end. Looks at the files before the
    * first tool behind a gate that left it to that: what changed until then, also while a person was asked, is not the agent's.
    * @param boundaries the framework's messages before the reply whose tool this is, newest first
+   * @param entry.endable the tool runs an agent of its own: a rewind ends it by the result's `signal` instead of waiting for it
    * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
-  async enterTool(boundaries: Iterable<Boundary>): Promise<RunningTool | undefined> {
+  async enterTool(
+    boundaries: Iterable<Boundary>,
+    entry: { readonly endable?: boolean } = {},
+  ): Promise<RunningTool | undefined> {
     const { coordinator, catalog } = this.#deps;
     return coordinator.exclusive(async () => {
       const aligned = await this.#align(boundaries, "tools");
@@ -233,7 +256,7 @@ export class Thread {
         if (row.tools === "waiting" && row.id === catalog.headOf((thread as ThreadRow).id))
           await this.#recorder.look(row);
       }
-      return coordinator.enterTool();
+      return coordinator.enterTool({ ...entry, thread: this.name });
     });
   }
 
