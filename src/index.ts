@@ -24,6 +24,8 @@ export type { Progress } from "./progress.ts";
 export { type OpenOptions, openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/align.ts";
 export type { ContextDiff } from "./session/compare.ts";
+export type { EffectDefinition, EffectOptions, ToolArguments } from "./session/effect-rules.ts";
+export type { Effect, EffectClass, EffectState, OnRepeat, ToolOutcome, ToolRun } from "./session/effect-types.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
 export type { UndoOptions } from "./session/rewinder.ts";
 export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
@@ -39,12 +41,14 @@ export type {
   Context,
   ExternalPolicy,
   Lesson,
+  LessonParts,
   RewindRequest,
   RewindResult,
   Scope,
   Serializer,
   Timings,
   ToolAction,
+  VerifyCommand,
 } from "./session/types.ts";
 export type { Finding } from "./session/verify.ts";
 export type { Collected } from "./store/gc.ts";

@@ -5,6 +5,7 @@ import {
   isRewindError,
   type Rewind,
   RewindError,
+  type RewindRequest,
   rewindTool,
   siblingRefusal,
   staleRefusal,
@@ -13,7 +14,9 @@ import {
 } from "agentrewind";
 import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { type AgentLike, type ChannelKinds, kindsOf, ownChannels, toolWrappersOf } from "./channels.ts";
+import { runTool } from "./effects.ts";
 import { enterModelCall } from "./entry.ts";
+import { withLessons } from "./lessons.ts";
 import { withMarkers } from "./markers.ts";
 import { activityOf, anchorsOf, boundariesOf, lastAiIndex } from "./messages.ts";
 import { answered, withOnlyCall } from "./pairing.ts";
@@ -28,6 +31,8 @@ export interface RewindMiddlewareOptions {
   readonly humanMessages?: HumanMessages;
   /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
   readonly external?: "keep" | "restore";
+  /** A command that must succeed in the restored files, or the agent's rewind is taken back and the agent told: `"npm test"`. */
+  readonly verify?: RewindRequest["verify"];
   /** Shows each checkpoint's id to the model at its place in the conversation. Default false: ids are found through the list. */
   readonly markers?: boolean;
 }
@@ -55,6 +60,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     kinds: () => kinds,
     humanMessages,
     external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    verify: options.verify,
   });
 
   const middleware = createMiddleware({
@@ -79,7 +85,10 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
               ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
             },
           );
-          const seen = entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]);
+          const seen = withLessons(
+            thread,
+            entry.replaced ? entry.messages : answered(request.messages as BaseMessage[]),
+          );
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = await onlyRewind(await handler({ ...request, messages: [...shown] }), thread, turn);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });
@@ -110,8 +119,10 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const leave = await thread.enterTool(boundariesOf(before));
       if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
-        return await leave.run(async () => handler(request));
+        return await leave.run(() => runTool(thread, request, handler, messages[at]?.id));
       } catch (error) {
+        if (isRewindError(error, "STALE_EPOCH")) return refusal(error, name, callId);
+        if (isRewindError(error, "HOLDER_CHANGED")) throw error;
         if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
         return failure(name, callId, `${error}\n Please fix your mistakes.`);
       } finally {
