@@ -17,7 +17,7 @@ export async function summarizeLessons(
   if (summarize === undefined || told.length < 2 || size <= lessonsLimit) return null;
   try {
     const text = shorten(maskSecrets(String(await summarize(told.map(toLesson)))), lessonsLimit / 2);
-    return text === "" ? null : { text, covers: told.map((row) => row.id) };
+    return text === "" ? null : { text, covers: told.map((row) => row.id).sort((a, b) => a - b) };
   } catch (error) {
     process.emitWarning(`The summary of lessons failed: ${(error as Error).message}`, "AgentRewindWarning");
     return null;

@@ -13,7 +13,8 @@ const hit = new Set<string>();
 
 interface Scenario {
   readonly name: string;
-  readonly before: readonly Step[];
+  /** Rooms that were booked behind c1; null where there is no c1. */
+  readonly booked: readonly string[] | null;
   readonly steps: readonly Step[];
   readonly points: RegExp;
   /** The same process again, and what must hold then. */
@@ -21,7 +22,6 @@ interface Scenario {
 }
 
 const open: Step = { op: "open" };
-const turn = (n: number): Step => ({ op: "turn", messages: [...Array(n + 1).keys()].map((i) => `m${i}`) });
 const call = (tool: string, args: object, callId: string): Step => ({ op: "call", tool, args, callId });
 
 /** Once in the world, or not yet and then once. */
@@ -92,52 +92,60 @@ const verified = async (place: Place): Promise<void> => {
 const scenarios: readonly Scenario[] = [
   {
     name: "F-40: an effect",
-    before: [open, turn(0)],
+    booked: null,
     steps: [open, call("send_mail", { to: "ann" }, "m1/c1")],
     points: /^effect\.(recorded|called|completed)$/,
     again: mailed,
   },
   {
     name: "F-42: a rewind that makes up for two",
-    before: [open, turn(0), turn(1), call("book", { room: "A" }, "1"), turn(2), call("book", { room: "B" }, "2")],
+    booked: ["A", "B"],
     steps: [open, { op: "rewind", to: "c0", lesson: "l", key: "k" }],
     points: /^(effect\.|rewind\.)/,
     again: cancelled,
   },
   {
     name: "F-43: a rewind with a check that succeeds",
-    before: [open, turn(0), turn(1)],
+    booked: [],
     steps: [open, { op: "rewind", to: "c0", lesson: "l", key: "k", verify: "touch junk" }],
-    points: /^(verify|rewind|restore)\./,
+    points: /^(verify|rewind)\.|^restore\.(staged|placed-one|cleaned)$/,
     again: verified,
   },
   {
     name: "F-43: a rewind with a check that fails",
-    before: [open, turn(0), turn(1)],
+    booked: [],
     steps: [open, { op: "rewind", to: "c0", lesson: "l", key: "k", verify: "touch junk; false" }],
-    points: /^(verify|restore)\./,
+    points: /^verify\.|^restore\.(staged|placed-one|cleaned)$/,
     again: verified,
   },
 ];
 
 /** f is v0 at c0, v1 at c1 and v2 afterwards. */
-function prepare(scenario: Scenario): Place {
+async function prepare({ booked }: Scenario): Promise<Place> {
   const place = makePlace();
-  const write = (text: string): void => writeFileSync(join(place.workspace, "f"), text);
-  write("v0");
-  const second = scenario.before.findIndex((step, index) => index > 1 && step.op === "turn");
-  const split = second < 0 ? scenario.before.length : second;
-  runWorld(place, scenario.before.slice(0, split));
-  write("v1");
-  if (second >= 0) runWorld(place, [open, ...scenario.before.slice(split)]);
-  write("v2");
+  const rewind = await useRewind(place, { effects: { book: { class: "compensable", compensate: () => {} } } });
+  const thread = rewind.thread("t");
+  const messages: string[] = [];
+  const take = async (text: string): Promise<void> => {
+    writeFileSync(join(place.workspace, "f"), text);
+    messages.push(`m${messages.length}`);
+    await (await thread.beginTurn({ messages })).gate();
+  };
+  await take("v0");
+  if (booked !== null) await take("v1");
+  for (const room of booked ?? []) {
+    await thread.runTool({ tool: "book", args: { room }, callId: room }, () => `booking of ${room}`);
+    await take("v1");
+  }
+  writeFileSync(join(place.workspace, "f"), "v2");
+  await endSession(rewind);
   return place;
 }
 
 describe("killed at every step", () => {
   for (const scenario of scenarios) {
     test(scenario.name, { timeout: 300_000 }, async () => {
-      const counted = prepare(scenario);
+      const counted = await prepare(scenario);
       const log = join(counted.base, "points");
       const whole = runWorld(counted, scenario.steps, { AGENTREWIND_FAULT_LOG: log });
       const fails = whole.results.find((one) => one.error !== undefined);
@@ -152,7 +160,7 @@ describe("killed at every step", () => {
         const nth = (seen.get(point) ?? 0) + 1;
         seen.set(point, nth);
         if (nth > 2) continue;
-        const place = prepare(scenario);
+        const place = await prepare(scenario);
         const at = `${point}:${nth}`;
         expect(runWorld(place, scenario.steps, { AGENTREWIND_FAULT: at }).signal, `${at} was reached`).toBe("SIGKILL");
         hit.add(point);
@@ -168,7 +176,7 @@ describe("killed at every step", () => {
 
   test("the process dies while the check runs", async () => {
     const scenario = scenarios[2] as Scenario;
-    const place = prepare(scenario);
+    const place = await prepare(scenario);
     const before = digestTree(place.workspace);
     const killed = runWorld(place, [
       open,

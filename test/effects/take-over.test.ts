@@ -21,6 +21,7 @@ async function sending(
     started.child.kill("SIGKILL");
     await started.ended;
   });
+  await started.next("turn");
   await started.next("acted");
   return { ...started, go: () => writeFileSync(until, "") };
 }
