@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { tool } from "@langchain/core/tools";
-import { interrupt, MemorySaver } from "@langchain/langgraph";
+import { Command, interrupt, MemorySaver } from "@langchain/langgraph";
 import type { OpenOptions } from "agentrewind";
 import { createMiddleware, summarizationMiddleware, toolRetryMiddleware } from "langchain";
 import { afterEach, describe, expect, test } from "vitest";
@@ -101,28 +101,39 @@ describe("an irreversible tool", () => {
     expect(mails()).toEqual(["ann"]);
   });
 
-  test("what an interrupt pauses was not done; a retry behind an error sends it once more", async () => {
-    let tries = 0;
-    const careful = tool(
-      ({ to }: { to: string }) => {
-        if (interrupt(`really to ${to}?`) !== "yes") return "not sent";
-        if (++tries === 1) throw new Error("no connection");
-        return mailTool().invoke({ to, text: "" }) as Promise<string>;
-      },
-      { name: "send_mail", description: "Send a mail.", schema: z.object({ to: z.string(), text: z.string() }) },
-    );
-    scene = await openScene(
-      (_request, all) => (all.includes("sent to ann") ? { content: "end" } : calls(mail("ann", "x"))),
-      {
-        effects,
-      },
-    );
-    const retry = toolRetryMiddleware({ maxRetries: 2, initialDelayMs: 1, jitter: false } as never);
-    const agent = makeAgent(scene, { tools: [careful], before: [retry], checkpointer: new MemorySaver() });
+  /** Asks a person first, or fails a first time. */
+  const mailAfter = (before: () => string | undefined) =>
+    tool(({ to, text }: { to: string; text: string }) => before() ?? mailTool().invoke({ to, text }), {
+      name: "send_mail",
+      description: "Send a mail.",
+      schema: z.object({ to: z.string(), text: z.string() }),
+    });
+  const once = () =>
+    openScene((_request, all) => (all.includes("sent to ann") ? { content: "end" } : calls(mail("ann", "x"))), {
+      effects,
+    });
+
+  test("what an interrupt pauses was not done", async () => {
+    scene = await once();
+    const ask = mailAfter(() => (interrupt("really?") === "yes" ? undefined : "not sent"));
+    const agent = makeAgent(scene, { tools: [ask], checkpointer: new MemorySaver() });
     expect(await run(agent, start, onThread("t"))).toHaveProperty("__interrupt__");
     expect(scene.rewind.thread("t").effects()).toEqual([]);
-    const { Command } = await import("@langchain/langgraph");
     expect(lastText(await run(agent, new Command({ resume: "yes" }), onThread("t")))).toBe("end");
+    expect(mails()).toEqual(["ann"]);
+    expect(scene.rewind.thread("t").effects()).toMatchObject([{ state: "completed" }]);
+  });
+
+  test("a retry behind an error sends it once more", async () => {
+    let tries = 0;
+    scene = await once();
+    const shaky = mailAfter(() => {
+      if (++tries === 1) throw new Error("no connection");
+      return undefined;
+    });
+    const retry = toolRetryMiddleware({ maxRetries: 2, initialDelayMs: 1, jitter: false } as never);
+    const agent = makeAgent(scene, { tools: [shaky], before: [retry] });
+    expect(lastText(await run(agent, start, onThread("t")))).toBe("end");
     expect([tries, mails()]).toEqual([2, ["ann"]]);
     expect(scene.rewind.thread("t").effects()).toMatchObject([{ state: "completed" }]);
   });
@@ -208,7 +219,7 @@ describe("lessons", () => {
     scene = await openScene((request, all) => {
       if (request.tools === undefined || request.tools.length === 0) return { content: "SUMMARY" };
       if (all.includes("SUMMARY")) seen.push(all);
-      const next = [1, 2, 3, 4, 5, 6, 7].find((n) => !scene.files().includes(`${n}.txt`));
+      const next = [1, 2, 3, 4, 5].find((n) => !scene.files().includes(`${n}.txt`));
       if (scene.rewind.thread("t").lessons().length === 0)
         return calls(scene.files().includes("b.txt") ? back("c0", structured) : write("b.txt", "x"));
       return next === undefined ? { content: "end" } : calls(write(`${next}.txt`, "x"));
@@ -219,8 +230,9 @@ describe("lessons", () => {
       keep: { messages: 2 },
     } as never);
     const agent = makeAgent(scene, { before: [summarize], checkpointer: new MemorySaver() });
-    expect(lastText(await run(agent, start, onThread("t")))).toBe("end");
-    await run(agent, user("and again"), onThread("t"));
+    const config = { ...onThread("t"), recursionLimit: 100 };
+    expect(lastText(await run(agent, start, config))).toBe("end");
+    await run(agent, user("and again"), config);
     expect(seen.length).toBeGreaterThan(3);
     for (const all of seen) expect(occurrences(all, told)).toBe(1);
     const first = scene.server.requests.map(allText).filter((all) => all.includes("They still hold"));
