@@ -78,7 +78,13 @@ export async function compensate(deps: SessionDeps, ids: readonly number[]): Pro
     // One that is ended already, or a program that does not know this tool.
     if (row?.state !== "completed" || undo === undefined) continue;
     catalog.endEffect(id, "compensating", null);
-    await syncLog();
+    try {
+      await syncLog();
+    } catch (error) {
+      // It was not begun.
+      catalog.endEffect(id, "completed", null);
+      throw error;
+    }
     fault("effect.compensating");
     let failure: string | null = null;
     try {
