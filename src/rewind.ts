@@ -164,7 +164,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       environment,
       // A rewind that failed and could not be put back (a full disk) is finished before anything else happens here.
       coordinator: makeCoordinator(async () => {
-        if (open && catalog.openIntents().length > 0) await recover(deps);
+        if (!open) return;
+        // The intent may be that of a holder which has replaced this one.
+        catalog.requireHolder();
+        if (catalog.openIntents().length > 0) await recover(deps);
       }),
       async syncLog() {
         await store.syncLog();
@@ -188,6 +191,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       assertOpen() {
         if (!open)
           throw new RewindError("CLOSED", "This workspace was closed.", { hint: "Open it again with openRewind." });
+        catalog.requireHolder();
       },
     };
     await markLost(deps);

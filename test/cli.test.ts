@@ -241,7 +241,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 4,
+        format: 5,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,
@@ -590,6 +590,10 @@ describe("effects and lessons", () => {
     ]);
     expect(one.lessons).toMatchObject([{ rewind: 1, branch: null, parts: { instead: "ask first" } }]);
     expect((await json("list"))[0].effects).toHaveLength(3);
+
+    await refused(["rewind", "c1", "--verify", "echo no; false"], 1, "VERIFY_FAILED");
+    expect(await json("rewind", "c1", "--verify", "test -e a.txt")).toMatchObject({ checkpoint: { id: "c1" } });
+    await done("undo");
 
     const undone = await done("undo");
     expect(undone).not.toContain("Done in the world");

@@ -24,7 +24,7 @@ export function cleanLesson(lesson: string | LessonParts): NewLesson {
   if (typeof lesson === "string") return { text: requireText(shorten(maskSecrets(lesson), lessonLimit)) };
   const parts: Partial<Record<keyof LessonParts, string>> = {};
   for (const name of Object.keys(partTitles) as (keyof LessonParts)[]) {
-    const text = shorten(maskSecrets(lesson[name] ?? "").replace(/\s+/g, " "), partLimit);
+    const text = shorten(maskSecrets(`${lesson[name] ?? ""}`).replace(/\s+/g, " "), partLimit);
     if (text !== "") parts[name] = text;
   }
   const said = Object.entries(parts).map(([name, text]) => `${partTitles[name as keyof LessonParts]}: ${ended(text)}`);
