@@ -1,4 +1,4 @@
-// A tool's call around which effects are kept: recorded before, ended after, and answered from the record where it is done already (F-40).
+// A tool's call around which effects are kept: recorded before, ended after, and answered from the record where it is done already (F-44).
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";

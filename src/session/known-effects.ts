@@ -1,4 +1,4 @@
-// Of which effects does a conversation tell? Those that it does not tell of are done in the world all the same (F-40).
+// Of which effects does a conversation tell? Those that it does not tell of are done in the world all the same (F-44).
 import { type EffectRow, type KnownEffects, knows } from "../store/effects.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";

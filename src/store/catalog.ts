@@ -72,7 +72,7 @@ export function openCatalog(sql: Sql, environment: string) {
     );
   }
 
-  /** What the context of a new checkpoint tells of effects (F-40). */
+  /** What the context of a new checkpoint tells of effects (F-44). */
   function knownAt({ parent, thread, effectsUpTo = null }: NewCheckpoint): KnownEffects {
     const before =
       parent === null ? undefined : get<{ effects: string }>("SELECT effects FROM checkpoint WHERE id = ?", parent);

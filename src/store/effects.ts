@@ -1,4 +1,4 @@
-// Rows of effects: what tools did outside of the environment. Recorded before the call, ended after it, and never touched by a rewind (F-40).
+// Rows of effects: what tools did outside of the environment. Recorded before the call, ended after it, and never touched by a rewind (F-44).
 import type { Statements } from "./statements.ts";
 
 /**

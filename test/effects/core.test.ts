@@ -39,7 +39,7 @@ const back = (thread: Thread, to: string) => thread.rewind({ to, lesson: "not so
 const messageOf = (outcome: ToolOutcome<unknown>): string =>
   outcome.status === "held" ? outcome.message : outcome.status;
 
-describe("invariant 7, F-40: an equivalent call behind a rewind", () => {
+describe("invariant 7, F-44: an equivalent call behind a rewind", () => {
   test("hold is the default: the rewind names what is done, the call is answered with its result, and nothing is done twice", async () => {
     const { thread, world, act } = await scene();
     await act("note", { text: "x" });

@@ -91,7 +91,7 @@ const verified = async (place: Place): Promise<void> => {
 
 const scenarios: readonly Scenario[] = [
   {
-    name: "F-40: an effect",
+    name: "F-44: an effect",
     booked: null,
     steps: [open, call("send_mail", { to: "ann" }, "m1/c1")],
     points: /^effect\.(recorded|called|completed)$/,

@@ -26,7 +26,7 @@ async function sending(
   return { ...started, go: () => writeFileSync(until, "") };
 }
 
-test("F-26, F-40: the first is killed in the middle of it: the second is told, and it is done once", async () => {
+test("F-26, F-44: the first is killed in the middle of it: the second is told, and it is done once", async () => {
   const place = makePlace();
   const first = await sending(place);
   first.child.kill("SIGKILL");

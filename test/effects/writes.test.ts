@@ -65,7 +65,7 @@ async function callAgain(rewind: Rewind, { done }: World, to: string): Promise<v
   );
 }
 
-test("F-40: every change of a file fails once around an effect", async () => {
+test("F-44: every change of a file fails once around an effect", async () => {
   const world = makeWorld();
   const place = makePlace();
   let rewind = await useRewind(place, world.options);
@@ -130,7 +130,7 @@ test("F-42, F-43: every change of a file fails once in a rewind that makes up fo
 const canMount = !lacking("tmpfs");
 
 test.skipIf(!canMount)(
-  `F-40: the store's disk is full at every fill${canMount ? "" : " (needs root and mount)"}`,
+  `F-44: the store's disk is full at every fill${canMount ? "" : " (needs root and mount)"}`,
   async () => {
     const place = makePlace();
     const small = join(place.base, "small");

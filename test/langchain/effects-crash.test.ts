@@ -1,4 +1,4 @@
-// F-40 with real kills of a running agent: the resumed run knows what is done in the world, and the mail goes out once.
+// F-44 with real kills of a running agent: the resumed run knows what is done in the world, and the mail goes out once.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
