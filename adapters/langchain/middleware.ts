@@ -6,6 +6,7 @@ import {
   isRewindError,
   type Rewind,
   RewindError,
+  type RewindRequest,
   rewindTool,
   siblingRefusal,
   staleRefusal,
@@ -14,7 +15,9 @@ import {
 } from "agentrewind";
 import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { type AgentLike, type ChannelKinds, kindsOf, ownChannels, toolWrappersOf } from "./channels.ts";
+import { runTool } from "./effects.ts";
 import { enterModelCall } from "./entry.ts";
+import { withLessons } from "./lessons.ts";
 import { withMarkers } from "./markers.ts";
 import { activityOf, anchorsOf, boundariesOf, lastAiIndex } from "./messages.ts";
 import { answered, withOnlyCall } from "./pairing.ts";
@@ -30,6 +33,8 @@ export interface RewindMiddlewareOptions {
   readonly humanMessages?: HumanMessages;
   /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
   readonly external?: "keep" | "restore";
+  /** A command that must succeed in the restored files, or the agent's rewind is taken back and the agent told: `"npm test"`. */
+  readonly verify?: RewindRequest["verify"];
   /** Shows each checkpoint's id to the model at its place in the conversation. Default false: ids are found through the list. */
   readonly markers?: boolean;
 }
@@ -59,6 +64,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     kinds: () => kinds,
     humanMessages,
     external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    verify: options.verify,
   });
 
   const middleware = createMiddleware({
@@ -87,7 +93,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
               ...(request.runtime.signal === undefined ? {} : { signal: request.runtime.signal }),
             },
           );
-          const seen = entry.seen ?? answered(prepared);
+          const seen = withLessons(thread, entry.seen ?? answered(prepared));
           const shown = options.markers === true ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
           const reply = await onlyRewind(await handler({ ...request, messages: [...shown] }), thread, turn);
           await turn.gate({ tools: callsOf(reply).some((call) => !toolNames.has(call.name)), look: "tool" });
@@ -123,11 +129,13 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const leave = await thread.enterTool(boundariesOf(before), { endable });
       if (leave === undefined) return failure(name, callId, staleRefusal);
       try {
-        if (!endable) return await leave.run(async () => handler(request));
+        if (!endable) return await leave.run(() => runTool(thread, request, handler, messages[at]?.id));
         const ended = { ...request, tool: endedBy(request.tool, leave.signal) };
-        const result = leave.run(async () => handler(ended));
+        const result = leave.run(() => runTool(thread, ended, handler, messages[at]?.id));
         return (await unlessEnded(result, leave.signal)) ?? failure(name, callId, endedRefusal);
       } catch (error) {
+        if (isRewindError(error, "STALE_EPOCH")) return refusal(error, name, callId);
+        if (isRewindError(error, "HOLDER_CHANGED")) throw error;
         if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
         return failure(name, callId, `${error}\n Please fix your mistakes.`);
       } finally {

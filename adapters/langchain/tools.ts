@@ -6,8 +6,10 @@ import {
   type Context,
   checkpointTool,
   isRewindError,
+  type LessonParts,
   listCheckpointsTool,
   RewindError,
+  type RewindRequest,
   refusalText,
   rewindTool,
 } from "agentrewind";
@@ -23,6 +25,7 @@ export interface ToolOptions {
   readonly kinds: () => ChannelKinds | undefined;
   readonly humanMessages: HumanMessages;
   readonly external: "keep" | "restore";
+  readonly verify: RewindRequest["verify"];
 }
 
 /** What LangChain passes to a tool as its second argument, as far as it is used here. */
@@ -32,6 +35,11 @@ interface Runtime {
   readonly toolCall?: { readonly id?: string };
   readonly configurable?: unknown;
   readonly config?: { readonly configurable?: unknown };
+}
+
+interface RewindArguments {
+  readonly checkpoint: string;
+  readonly lesson: string | LessonParts;
 }
 
 export const toolNames: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
@@ -53,7 +61,7 @@ export function makeTools(options: ToolOptions) {
       runtime.state.messages.slice(0, Math.max(0, lastAiIndex(runtime.state.messages))),
     );
 
-  async function rewindCall({ checkpoint, lesson }: { checkpoint: string; lesson: string }, runtime: Runtime) {
+  async function rewindCall({ checkpoint, lesson }: RewindArguments, runtime: Runtime) {
     const callId = callIdOf(runtime);
     try {
       const thread = threadOf(runtime);
@@ -67,6 +75,7 @@ export function makeTools(options: ToolOptions) {
       const result = await thread.rewind({
         to: checkpoint,
         lesson,
+        ...(options.verify === undefined ? {} : { verify: options.verify }),
         by: "agent",
         external: options.external,
         key: `${anchorsOf(before).at(-1) ?? "start"}/${runtime.state.messages[at]?.id}/${callId}`,

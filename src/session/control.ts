@@ -19,6 +19,7 @@ const commands = {
     thread: threadName,
     to: z.string(),
     lesson: z.string().optional(),
+    verify: z.string().optional(),
     scope: z.enum(["both", "environment", "context"]).optional(),
     paths: z.array(z.string()).optional(),
     dryRun: z.boolean().optional(),

@@ -7,7 +7,7 @@ import { editTool } from "./edit.ts";
 import { noKnowledge, ReadGuard } from "./guard.ts";
 import { listTool } from "./list.ts";
 import { readTool } from "./read.ts";
-import type { Conversation, EnvironmentTool, ToolHost, ToolKind, ToolOutcome, Work } from "./tool.ts";
+import type { Conversation, EnvironmentTool, ToolAnswer, ToolHost, ToolKind, Work } from "./tool.ts";
 import { writeTool } from "./write.ts";
 
 export type EnvironmentToolName = "bash" | "read" | "write" | "edit" | "list";
@@ -101,7 +101,7 @@ export function bindTools(host: ToolHost, options: EnvironmentToolOptions = {}):
   return kinds.filter((kind) => options.tools?.includes(kind.name as EnvironmentToolName) ?? true).map(bind);
 }
 
-function failed(cause: unknown): ToolOutcome {
+function failed(cause: unknown): ToolAnswer {
   const error = isRewindError(cause)
     ? cause
     : new RewindError("COMMAND_FAILED", cause instanceof Error ? cause.message : String(cause), { cause });

@@ -5,7 +5,7 @@ import type { RewindError } from "../errors.ts";
 import type { Moment } from "../session/moment.ts";
 
 /** What a tool gave back: a text for the model. With `error` it was not done, and the text says why and what to do. */
-export interface ToolOutcome {
+export interface ToolAnswer {
   readonly text: string;
   readonly error?: RewindError;
 }
@@ -25,7 +25,7 @@ export interface EnvironmentTool {
    * What a rewind overtook writes nothing any more, and its result is an outcome with STALE_EPOCH.
    * @throws the signal's reason when it was aborted
    */
-  run(args: unknown, call?: ToolCall): Promise<ToolOutcome>;
+  run(args: unknown, call?: ToolCall): Promise<ToolAnswer>;
 }
 
 /** The conversation that a call serves; a Thread is one. */

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { bindTools, type EnvironmentToolOptions, type ToolOutcome } from "agentrewind";
+import { bindTools, type EnvironmentToolOptions, type ToolAnswer } from "agentrewind";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { connectRemote } from "../../examples/remote-environment/environment.ts";
 import { makePlace, useRewind } from "../helpers/workspace.ts";
@@ -31,7 +31,7 @@ describe.each(["directory", "remote"] as const)("%s", (kind) => {
     rewind = await useRewind(makePlace(), kind === "directory" ? {} : { environment: await connectRemote(url) });
   });
 
-  async function use(name: string, args: unknown, options: EnvironmentToolOptions = {}): Promise<ToolOutcome> {
+  async function use(name: string, args: unknown, options: EnvironmentToolOptions = {}): Promise<ToolAnswer> {
     const tool = bindTools(rewind, { readGuard: false, ...options }).find((one) => one.name === name);
     if (tool === undefined) throw new Error(`no tool ${name}`);
     return tool.run(args);
