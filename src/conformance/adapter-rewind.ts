@@ -100,7 +100,7 @@ export const rewindChecks: readonly AdapterCheck[] = [
     },
     async check(scene, run) {
       assert.equal(await run.say("go"), "from the beginning");
-      assert.equal((scene.since(back).at(-1) as string).split("\n")[0], "go", "what the person asked is there");
+      assert.ok((scene.since(back).at(-1) as string).split("\n").includes("go"), "what the person asked is there");
       assert.deepEqual(scene.files(), []);
     },
   },
