@@ -2,14 +2,22 @@
 import { createOpenAI } from "@ai-sdk/openai";
 import { withRewind } from "agentrewind/ai-sdk";
 import { type AdapterInitializer, adapterSuite } from "agentrewind/conformance";
-import { generateText, jsonSchema, type ModelMessage, stepCountIs, streamText, ToolLoopAgent, tool } from "ai";
+import {
+  generateText,
+  jsonSchema,
+  type ModelMessage,
+  stepCountIs,
+  streamText,
+  ToolLoopAgent,
+  type ToolSet,
+  tool,
+} from "ai";
 import { describe, test } from "vitest";
 
 type Model = ReturnType<typeof withRewind>;
-type Tools = Record<string, ReturnType<typeof tool>>;
 type Drive = (
   model: Model,
-  tools: Tools,
+  tools: ToolSet,
   messages: ModelMessage[],
 ) => Promise<{ text: string; messages: ModelMessage[] }>;
 
