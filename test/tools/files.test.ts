@@ -1,34 +1,16 @@
 // The tools bound to an environment: what each answers, in a directory and over an environment in another process.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { bindTools, type EnvironmentToolOptions, type ToolAnswer } from "agentrewind";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { connectRemote } from "../../examples/remote-environment/environment.ts";
+import { remoteServer } from "../helpers/remote.ts";
 import { makePlace, useRewind } from "../helpers/workspace.ts";
 
-let server: ChildProcess;
-let url = "";
-beforeAll(async () => {
-  const root = join(import.meta.dirname, "../..");
-  const tsx = join(root, "node_modules/tsx/dist/esm/index.mjs");
-  const main = join(root, "examples/remote-environment/server.ts");
-  server = spawn(process.execPath, ["-C", "agentrewind-source", "--import", tsx, main], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [port] = await once(createInterface({ input: server.stdout as NodeJS.ReadableStream }), "line");
-  url = `http://127.0.0.1:${port}`;
-});
-afterAll(async () => {
-  server.kill("SIGTERM");
-  await once(server, "exit");
-});
+const url = remoteServer();
 
 describe.each(["directory", "remote"] as const)("%s", (kind) => {
   let rewind: Awaited<ReturnType<typeof useRewind>>;
   beforeEach(async () => {
-    rewind = await useRewind(makePlace(), kind === "directory" ? {} : { environment: await connectRemote(url) });
+    rewind = await useRewind(makePlace(), kind === "directory" ? {} : { environment: await connectRemote(url()) });
   });
 
   async function use(name: string, args: unknown, options: EnvironmentToolOptions = {}): Promise<ToolAnswer> {
