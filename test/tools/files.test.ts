@@ -129,6 +129,11 @@ describe.each(["directory", "remote"] as const)("%s", (kind) => {
   test("edit: overlapping places count each", async () => {
     await shell("printf 'aaa' > a.txt");
     expect(await refusal("edit", { path: "a.txt", old: "aa", new: "b" })).toMatch(/AMBIGUOUS_MATCH .*2 times/);
+    await shell("yes a | head -c 4000000 > many.txt; head -c 9000000 /dev/zero > large.txt");
+    expect(await refusal("edit", { path: "many.txt", old: "a", new: "b" })).toMatch(
+      /2000000 times .*at lines 1, 2, 3,.* 8, …/,
+    );
+    expect(await refusal("read", { path: "large.txt" })).toMatch(/FILE_TOO_LARGE .*9000000 bytes/);
   });
 
   test("list: kinds, hidden names, an end where there are too many", async () => {
