@@ -145,7 +145,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
   });
 
   return Object.assign(middleware, {
-    /** Learns the kinds of the agent's state channels, so that a rewind restores all of them. Returns the agent. */
+    /** Learns the kinds of the agent's state channels, so that a rewind restores all of them, and which of its tools run subagents. Returns the agent. */
     attach<Agent>(agent: Agent): Agent {
       kinds = kindsOf(agent as unknown as AgentLike);
       wrapsAlone = toolWrappersOf(agent as unknown as AgentLike) <= 1;

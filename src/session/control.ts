@@ -84,11 +84,8 @@ export async function performControl(
     requireWaiting();
     return fork(id as string, rest);
   }
-  const moves = request.command === "rewind" || request.command === "undo";
-  if (moves && given.dryRun !== true) {
-    if (request.command === "rewind" && given.key === undefined) thread.get(given.to as string);
-    deps.coordinator.endTools();
-  }
+  // The boundary is behind a subagent that runs; what will be refused ends none.
+  if (given.dryRun !== true && willMove(thread, request.command, given.to)) deps.coordinator.endTools();
   return deps.coordinator.atBoundary(async () => {
     requireWaiting();
     const { thread: _, ...rest } = given;
@@ -98,6 +95,16 @@ export async function performControl(
     if (request.command === "diff") return thread.diff(given.from as string, given.to as string | undefined);
     return withoutContext(await thread.rewind(rest as unknown as RewindRequest));
   });
+}
+
+function willMove(thread: Thread, command: string, to: unknown): boolean {
+  if (command === "undo") return thread.canUndo();
+  if (command !== "rewind") return false;
+  try {
+    return thread.get(to as string) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** A context can be large and is of no use outside of its framework. */

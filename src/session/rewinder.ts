@@ -83,6 +83,14 @@ export class Rewinder {
     return this.result(await performMove(this.#deps, move));
   }
 
+  canUndo(): boolean {
+    const { thread } = this.#tree;
+    if (thread === undefined) return false;
+    return this.#deps.catalog
+      .rewinds(thread.id)
+      .some((row) => isUndoable(row) && row.undone === 0 && row.left_at !== null);
+  }
+
   /** Runs alone. @throws NOTHING_TO_UNDO */
   async undo({ dryRun = false }: UndoOptions = {}): Promise<RewindResult> {
     const thread = this.#tree.made();

@@ -261,8 +261,13 @@ export class Thread {
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
   async undo(options: UndoOptions = {}): Promise<RewindResult> {
     const { exclusive, betweenTools } = this.#deps.coordinator;
-    const alone = options.dryRun === true ? exclusive : betweenTools;
+    const alone = options.dryRun === true || !this.canUndo() ? exclusive : betweenTools;
     return alone(() => this.#rewinder.undo(options));
+  }
+
+  /** Whether there is a rewind to undo. */
+  canUndo(): boolean {
+    return this.#rewinder.canUndo();
   }
 
   /** For the composition root: takes over the state and the conversation of a branch, both stored already. */

@@ -15,7 +15,7 @@ export type EnvironmentToolName = "bash" | "read" | "write" | "edit" | "list";
 export interface EnvironmentToolOptions {
   /**
    * The conversation that the calls serve, for the read guard. Default: the thread whose tool runs, where the adapter enters tools; elsewhere the one
-   * most recently active.
+   * most recently active. A subagent without a thread of its own counts as part of the conversation whose tool it is.
    */
   readonly thread?: string;
   /** Which tools. Default: all. */

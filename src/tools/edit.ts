@@ -33,10 +33,10 @@ export const editTool: ToolKind<typeof schema> = {
     }
     const ends = lineEnds(text, old);
     const [wanted, instead] = [ends(old), ends(replacement)];
-    const found = placesOf(text, wanted);
-    const [at] = found;
+    const { count, places } = find(text, wanted);
+    const [at] = places;
     if (at === undefined) throw noMatch(path, text, old);
-    if (found.length > 1) throw ambiguous(path, text, found);
+    if (count > 1) throw ambiguous(path, text, count, places);
     const data = Buffer.from(text.slice(0, at) + instead + text.slice(at + wanted.length));
     await write(path, data);
     knowledge.learn(path, data);
@@ -50,16 +50,20 @@ function lineEnds(text: string, old: string): (piece: string) => string {
   return keeps ? (piece) => piece : (piece) => piece.replace(/(?<!\r)\n/g, "\r\n");
 }
 
-function placesOf(text: string, piece: string): number[] {
+/** @returns how often `piece` occurs, and where first */
+function find(text: string, piece: string): { readonly count: number; readonly places: readonly number[] } {
   const places: number[] = [];
-  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) places.push(at);
-  return places;
+  let count = 0;
+  for (let at = text.indexOf(piece); at >= 0; at = text.indexOf(piece, at + 1)) {
+    if (count++ < placesShown) places.push(at);
+  }
+  return { count, places };
 }
 
 const lineAt = (text: string, at: number): number => text.slice(0, at).split("\n").length;
 
-const listed = (lines: readonly number[]): string =>
-  `${lines.length === 1 ? "line" : "lines"} ${lines.slice(0, placesShown).join(", ")}${lines.length > placesShown ? ", …" : ""}`;
+const listed = (lines: readonly number[], count: number): string =>
+  `${count === 1 ? "line" : "lines"} ${lines.slice(0, placesShown).join(", ")}${count > placesShown ? ", …" : ""}`;
 
 function noMatch(path: string, text: string, old: string): RewindError {
   const message = `The old text does not occur in ${path}.`;
@@ -76,19 +80,19 @@ function noMatch(path: string, text: string, old: string): RewindError {
     hint:
       alike.length === 0
         ? "Read the part that you want to change again, and take the text from there."
-        : `Its first line is at ${listed(alike)}, but what follows, or the white space, differs. Read from there and take the text exactly.`,
+        : `Its first line is at ${listed(alike, alike.length)}, but what follows, or the white space, differs. Read from there and take the text exactly.`,
     details: { alike: alike.slice(0, placesShown) },
   });
 }
 
-function ambiguous(path: string, text: string, found: readonly number[]): RewindError {
-  const lines = found.map((at) => lineAt(text, at));
+function ambiguous(path: string, text: string, count: number, places: readonly number[]): RewindError {
+  const lines = places.map((at) => lineAt(text, at));
   return new RewindError(
     "AMBIGUOUS_MATCH",
-    `The old text occurs ${found.length} times in ${path}, at ${listed(lines)}.`,
+    `The old text occurs ${count} times in ${path}, at ${listed(lines, count)}.`,
     {
       hint: "Take more of the lines around the one that you mean, so that it occurs once.",
-      details: { count: found.length },
+      details: { count },
     },
   );
 }

@@ -4,7 +4,7 @@ import { RewindError, systemCode } from "../errors.ts";
 import { baseOf, parentOf, plainName } from "./paths.ts";
 
 /** Above this a file is not for a tool that returns text. */
-const largestText = 20 << 20;
+const largestText = 8 << 20;
 
 /** An environment in another process may tell the system's code in words only. */
 const says = (error: unknown, ...codes: readonly string[]): boolean =>

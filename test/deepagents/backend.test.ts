@@ -4,7 +4,11 @@ import { join } from "node:path";
 import { rewindBackend } from "agentrewind/deepagents";
 import { isSandboxBackend } from "deepagents";
 import { beforeEach, expect, test } from "vitest";
+import { connectRemote } from "../../examples/remote-environment/environment.ts";
+import { remoteServer } from "../helpers/remote.ts";
 import { makePlace, type Place, useRewind } from "../helpers/workspace.ts";
+
+const url = remoteServer();
 
 let place: Place;
 let backend: ReturnType<typeof rewindBackend>;
@@ -167,4 +171,24 @@ test("no path leads out of the workspace, by dots or by links", async () => {
 test("the workspace's own path is understood where a path is asked for", async () => {
   put("a.txt", "x");
   expect(await backend.read(join(place.workspace, "a.txt"))).toMatchObject({ content: "x" });
+});
+
+test("over an environment in another process it is the same, also when a restore has moved it", async () => {
+  const environment = await connectRemote(url());
+  const rewind = await useRewind(makePlace(), { environment });
+  const remote = rewindBackend(rewind);
+  await remote.write("/src/a.ts", "needle\n");
+  const { id } = await rewind.thread("t").checkpoint({ context: { messages: [] } });
+  await remote.execute("rm -r src; echo wrong > b.txt");
+  await rewind.thread("t").rewind({ to: id });
+  expect(await remote.ls("/")).toEqual({ files: [{ path: "/src/", is_dir: true }] });
+  expect(await remote.read("/src/a.ts")).toMatchObject({ content: "needle", totalLines: 1 });
+  expect((await remote.read("/b.txt")).error).toContain("not found");
+  expect((await remote.glob("**/*.ts")).files).toEqual([{ path: "/src/a.ts", is_dir: false }]);
+  expect((await remote.grep("needle")).matches).toHaveLength(1);
+  expect((await remote.downloadFiles(["/none", "/../x"])).map((one) => one.error)).toEqual([
+    "file_not_found",
+    "invalid_path",
+  ]);
+  expect(await remote.delete("/src")).toMatchObject({ path: "/src" });
 });

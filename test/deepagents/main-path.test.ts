@@ -3,7 +3,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
 import { rewindBackend } from "agentrewind/deepagents";
-import { createSummarizationMiddleware } from "deepagents";
+import { rewindMiddleware } from "agentrewind/langchain";
+import { createDeepAgent, createSummarizationMiddleware, StateBackend } from "deepagents";
 import { todoListMiddleware } from "langchain";
 import { afterEach, expect, test } from "vitest";
 import {
@@ -117,6 +118,22 @@ test.each(["before", "after"])(
     expect(files).toEqual((where === "before" ? [1, 2] : [1, 2, 3, 4, 5, 6, 7]).map((number) => `f${number}.txt`));
   },
 );
+
+test("files that deepagents keeps in its state go back with the messages", async () => {
+  scene = await openScene((request) => {
+    const all = said(request);
+    if (all.includes("You are back at")) return { content: "end" };
+    if (all.includes("bad.txt'")) return calls(call("rewind", { checkpoint: "c1", lesson: "no" }));
+    return calls(write(all.includes("good.txt'") ? "/bad.txt" : "/good.txt", "x"));
+  });
+  const rw = rewindMiddleware(scene.rewind);
+  const agent = rw.attach(
+    createDeepAgent({ model: chatModel(scene.server), backend: new StateBackend(), middleware: [rw] }),
+  );
+  const state = await run(agent, start, onThread("t"));
+  expect(lastText(state)).toBe("end");
+  expect(Object.keys(state.files as object)).toEqual(["/good.txt"]);
+});
 
 test("a person's rewind beside the agent reaches a deep agent too", async () => {
   scene = await openScene((request) => {

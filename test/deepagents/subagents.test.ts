@@ -168,6 +168,7 @@ describe.each(["worker", "fork"])("a rewind while a subagent (%s) runs", (name) 
     let release = false;
     const { ended } = await begin((count) => (release ? call("ls", { path: "/" }) : write(`/sub${count}.txt`, "x")));
     expect(await codeOf(scene.rewind.thread("t").rewind({ to: "c77" }))).toBe("UNKNOWN_CHECKPOINT");
+    expect(await codeOf(scene.rewind.thread("t").undo())).toBe("NOTHING_TO_UNDO");
     const files = scene.files().length;
     while (scene.files().length < files + 2) await sleep(5);
     release = true;

@@ -1,34 +1,16 @@
 // The tools bound to an environment: what each answers, in a directory and over an environment in another process.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { bindTools, type EnvironmentToolOptions, type ToolAnswer } from "agentrewind";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { connectRemote } from "../../examples/remote-environment/environment.ts";
+import { remoteServer } from "../helpers/remote.ts";
 import { makePlace, useRewind } from "../helpers/workspace.ts";
 
-let server: ChildProcess;
-let url = "";
-beforeAll(async () => {
-  const root = join(import.meta.dirname, "../..");
-  const tsx = join(root, "node_modules/tsx/dist/esm/index.mjs");
-  const main = join(root, "examples/remote-environment/server.ts");
-  server = spawn(process.execPath, ["-C", "agentrewind-source", "--import", tsx, main], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [port] = await once(createInterface({ input: server.stdout as NodeJS.ReadableStream }), "line");
-  url = `http://127.0.0.1:${port}`;
-});
-afterAll(async () => {
-  server.kill("SIGTERM");
-  await once(server, "exit");
-});
+const url = remoteServer();
 
 describe.each(["directory", "remote"] as const)("%s", (kind) => {
   let rewind: Awaited<ReturnType<typeof useRewind>>;
   beforeEach(async () => {
-    rewind = await useRewind(makePlace(), kind === "directory" ? {} : { environment: await connectRemote(url) });
+    rewind = await useRewind(makePlace(), kind === "directory" ? {} : { environment: await connectRemote(url()) });
   });
 
   async function use(name: string, args: unknown, options: EnvironmentToolOptions = {}): Promise<ToolAnswer> {
@@ -147,6 +129,11 @@ describe.each(["directory", "remote"] as const)("%s", (kind) => {
   test("edit: overlapping places count each", async () => {
     await shell("printf 'aaa' > a.txt");
     expect(await refusal("edit", { path: "a.txt", old: "aa", new: "b" })).toMatch(/AMBIGUOUS_MATCH .*2 times/);
+    await shell("yes a | head -c 4000000 > many.txt; head -c 9000000 /dev/zero > large.txt");
+    expect(await refusal("edit", { path: "many.txt", old: "a", new: "b" })).toMatch(
+      /2000000 times .*at lines 1, 2, 3,.* 8, …/,
+    );
+    expect(await refusal("read", { path: "large.txt" })).toMatch(/FILE_TOO_LARGE .*9000000 bytes/);
   });
 
   test("list: kinds, hidden names, an end where there are too many", async () => {
