@@ -23,7 +23,7 @@ import type { Collected } from "./store/gc.ts";
 import { replaceHolder } from "./store/holder.ts";
 import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
-import { type Lock, seizeLock, takeLock } from "./store/lock.ts";
+import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
@@ -298,6 +298,7 @@ const answerMs = 3_000;
 
 /** @throws ENVIRONMENT_BUSY */
 async function takeHold({ layout, sql }: Store, environment: string, takeOver: boolean): Promise<Lock> {
+  const held = lockOf(layout.locks, environment);
   try {
     return takeLock(layout.locks, environment);
   } catch (error) {
@@ -308,7 +309,7 @@ async function takeHold({ layout, sql }: Store, environment: string, takeOver: b
         details: { environment },
       });
     }
-    return seizeLock(layout.locks, environment, () => replaceHolder(sql, environment));
+    return seizeLock(layout.locks, environment, held, () => replaceHolder(sql, environment));
   }
 }
 

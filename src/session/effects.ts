@@ -131,14 +131,14 @@ export class Effects {
   }
 
   async #call<T>(call: ToolRun<T>, row: EffectRow, run: () => T | Promise<T>, issued: number): Promise<ToolOutcome<T>> {
-    const { catalog, running, syncLog } = this.#deps;
+    const { assertOpen, catalog, running, syncLog } = this.#deps;
     running.add(row.id);
     try {
       try {
         await syncLog();
         fault("effect.recorded");
-        // Somebody may have rewound, or taken over, while the disk was waited for.
-        catalog.requireHolder();
+        // Somebody may have rewound, closed or taken over while the disk was waited for.
+        assertOpen();
         catalog.requireEpoch(issued);
       } catch (error) {
         this.#withdraw(row);
@@ -173,6 +173,7 @@ export class Effects {
   /** It was not called, or not to its end, and did nothing. What cannot be recorded stays "not known". */
   #withdraw(row: EffectRow): void {
     try {
+      this.#deps.assertOpen();
       this.#deps.catalog.endEffect(row.id, "withdrawn", null);
     } catch (error) {
       if (!isRewindError(error)) throw error;

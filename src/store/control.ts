@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isRewindError, RewindError } from "../errors.ts";
 import { remove, rename, setMode } from "./io.ts";
 
@@ -145,15 +146,23 @@ export async function isHeld(folder: string, environment: string): Promise<boole
   }
 }
 
-/** False when nothing answers for so long: nobody holds the environment, or its holder is stopped or hangs. */
+/** False when nothing answers for so long: the holder is stopped or hangs. One that begins or ends is waited for. */
 export async function answers(folder: string, environment: string, ms: number): Promise<boolean> {
+  const deadline = Date.now() + ms;
+  for (let left = ms; left > 0; left = deadline - Date.now()) {
+    // Again and again: the socket that was there may have been another's.
+    if (await answersOnce(folder, environment, Math.min(left, tryMs))) return true;
+    await sleep(pauseMs);
+  }
+  return false;
+}
+const tryMs = 500;
+const pauseMs = 50;
+
+async function answersOnce(folder: string, environment: string, ms: number): Promise<boolean> {
   if (!existsSync(join(folder, `${environment}.sock`))) return false;
   const at = address(folder, environment);
   let socket: Socket | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ms);
-  });
   try {
     socket = await connect(at.path);
     if (socket === undefined) return false;
@@ -163,9 +172,8 @@ export async function answers(folder: string, environment: string, ms: number): 
       () => true,
       () => false,
     );
-    return await Promise.race([answered, late]);
+    return await Promise.race([answered, sleep(ms, false)]);
   } finally {
-    clearTimeout(timer);
     socket?.destroy();
     at.release();
   }

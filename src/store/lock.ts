@@ -48,25 +48,32 @@ function lockFile(path: string, patience: number): Lock | undefined {
 /** @throws ENVIRONMENT_BUSY when another holder lives. */
 export function takeLock(folder: string, environment: string): Lock {
   const lock = tryLock(folder, environment, patienceMs);
-  if (lock === undefined) {
-    throw new RewindError("ENVIRONMENT_BUSY", "Another process is writing checkpoints of this workspace.", {
-      hint: "Use the `agentrewind` command, which hands requests to that process, or close it first.",
-      details: { environment },
-    });
-  }
+  if (lock === undefined) throw busy(environment);
   return lock;
 }
+
+const busy = (environment: string): RewindError =>
+  new RewindError("ENVIRONMENT_BUSY", "Another process is writing checkpoints of this workspace.", {
+    hint: "Use the `agentrewind` command, which hands requests to that process, or close it first.",
+    details: { environment },
+  });
+
+/** Names the holder's lock, so that who has found it silent takes it from no other. */
+export const lockOf = (folder: string, environment: string): bigint | undefined =>
+  inodeOf(lockPath(folder, environment));
 
 /**
  * Takes the lock from a holder that lives and does not answer, by a new file in the place of the one that it has locked. `fence` must make sure before
  * that what the old holder writes is refused.
- * @throws ENVIRONMENT_BUSY when another process does the same, and what `fence` throws: then the lock is as it was
+ * @param silent the lock of that holder (`lockOf`)
+ * @throws ENVIRONMENT_BUSY when another process has done the same or is at it, and what `fence` throws: then the lock is as it was
  */
-export function seizeLock(folder: string, environment: string, fence: () => void): Lock {
+export function seizeLock(folder: string, environment: string, silent: bigint | undefined, fence: () => void): Lock {
   const turn = takeLock(folder, `${environment}.seize`);
   const fresh = `${lockPath(folder, environment)}.new`;
   let lock: Lock | undefined;
   try {
+    if (lockOf(folder, environment) !== silent) throw busy(environment);
     remove(fresh);
     lock = lockFile(fresh, 0) as Lock;
     fence();

@@ -46,6 +46,8 @@ test("F-41: the first is stopped in the middle of it: the second takes over, and
   const first = await sending(place, "call", [
     pay,
     { op: "turn", messages: ["m0", "m1"] },
+    { op: "rewind", to: "c0" },
+    { op: "rewind", to: "c0" },
     { op: "effects" },
     { op: "close" },
   ]);
@@ -66,6 +68,7 @@ test("F-41: the first is stopped in the middle of it: the second takes over, and
   expect((await second.next("turn")).ok).toBe("c1");
   await second.next("acted");
 
+  writeFileSync(join(place.workspace, "kept"), "the second's");
   // The second is in the middle of an effect of its own when the first wakes up.
   first.go();
   first.child.kill("SIGCONT");
@@ -76,6 +79,8 @@ test("F-41: the first is stopped in the middle of it: the second takes over, and
   });
   expect(await first.next("call"), "its next effect").toMatchObject({ error: "HOLDER_CHANGED" });
   expect(await first.next("turn"), "its next turn").toMatchObject({ error: "HOLDER_CHANGED" });
+  expect(await first.next("rewind"), "its next rewind").toMatchObject({ error: "HOLDER_CHANGED" });
+  expect(readdirSync(place.workspace)).toEqual(["kept"]);
   await first.next("close");
   await first.ended;
 
@@ -96,6 +101,25 @@ test("F-41: the first is stopped in the middle of it: the second takes over, and
   await second.ended;
   expect(done(place), "each once, and nothing by the first after it was replaced").toEqual(["mail ann", "mail eve"]);
   await useRewind(place);
+});
+
+test("F-41: of several that take over at once one wins", async () => {
+  const place = makePlace();
+  const first = await sending(place);
+  first.child.kill("SIGSTOP");
+  const until = join(place.base, "end");
+  const others = [1, 2, 3].map(() =>
+    startWorld(place, [
+      { op: "open", takeOver: true },
+      { op: "turn", messages: ["m0", "m1"] },
+      { op: "call", tool: "ping", args: {}, until },
+    ] as never),
+  );
+  onTestFinished(() => others.forEach(({ child }) => void child.kill("SIGKILL")));
+  const opened = await Promise.all(others.map((one) => one.next("open")));
+  expect(opened.map(({ error }) => error ?? "won").sort()).toEqual(["ENVIRONMENT_BUSY", "ENVIRONMENT_BUSY", "won"]);
+  const winner = others[opened.findIndex(({ error }) => error === undefined)];
+  expect((await winner?.next("turn"))?.ok, "nobody has replaced it").toBe("c1");
 });
 
 test("the first gave the workspace up while its tool ran: its completion is refused, and the second does not repeat it", async () => {
