@@ -1,6 +1,6 @@
 // What the adapter suite is given, and what one of its checks has around it.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type OpenOptions, openRewind, type Rewind, type Thread } from "../index.ts";
@@ -55,6 +55,8 @@ export interface Scene extends AdapterScene {
   /** Runs in the tool, before it writes. */
   onWrite: (path: string) => Promise<void> | void;
   files(): string[];
+  /** When each file was changed, ns. */
+  times(): Record<string, bigint>;
   session(): Thread;
   /** What the model could read in each request, from the first one on that shows `text`. */
   since(text: string): string[];
@@ -129,6 +131,10 @@ export async function openScene(
       },
     },
     files: () => readdirSync(workspace).sort(),
+    times: () =>
+      Object.fromEntries(
+        readdirSync(workspace).map((name) => [name, statSync(join(workspace, name), { bigint: true }).mtimeNs]),
+      ),
     session: () => rewind.thread(scene.thread),
     since(text) {
       const all = server.requests.map(readable);
