@@ -50,6 +50,7 @@ export const agentItems: Format = {
     output: { type: "text", text },
   }),
 
+  leadsTo: (item) => item.type === "reasoning",
   message: (text) => ({ type: "message", role: "user", content: text }),
 
   prefixed: (item, text) =>
