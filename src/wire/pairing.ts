@@ -13,9 +13,8 @@ export const unanswered =
 export function paired(format: Format, items: readonly Item[], continues = false): readonly Item[] {
   const result: Item[] = [];
   const open = new Map<string, Item>();
-  const called = new Set<string>();
-  /** Calls with what came of them: some servers give an id again, for another call. */
-  const exchanges = new Set<string>();
+  /** Where each call stood last. */
+  const called = new Map<string, number>();
   let answering = false;
   let changed = false;
   const close = (): void => {
@@ -33,9 +32,12 @@ export function paired(format: Format, items: readonly Item[], continues = false
       continue;
     }
     const calls = format.calls(item);
-    const isKnown = calls.length > 0 && calls.every(({ id }) => called.has(id));
+    const before =
+      calls.length > 0 && calls.every(({ id }) => called.has(id)) ? called.get(calls[0]?.id as string) : undefined;
+    // Some servers give an id again, for another call.
     const isRepeated =
-      isKnown && (calls.every(({ id }) => open.has(id)) || exchanges.has(exchangeAt(format, items, at)));
+      before !== undefined &&
+      (calls.every(({ id }) => open.has(id)) || exchangeAt(format, items, before) === exchangeAt(format, items, at));
     if (isRepeated || (format.leadsTo(item) && !isFollowed(format, items, at))) {
       changed = true;
       continue;
@@ -44,9 +46,8 @@ export function paired(format: Format, items: readonly Item[], continues = false
     result.push(item);
     for (const call of calls) {
       open.set(call.id, format.result(call, unanswered));
-      called.add(call.id);
+      called.set(call.id, at);
     }
-    if (calls.length > 0) exchanges.add(exchangeAt(format, items, at));
   }
   close();
   return changed ? result : items;
