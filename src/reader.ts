@@ -12,6 +12,7 @@ import { isRewindError, RewindError } from "./errors.ts";
 import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { opaqueSerializer } from "./session/serializer.ts";
+import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { type Catalog, openCatalog } from "./store/catalog.ts";
@@ -177,6 +178,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     gate: "captured",
     onCaptureFailure: "continue",
     budget: { rewinds: 0, perCheckpoint: 0 },
+    staleness: makeStaleness(),
     restoresChannels: new Map(),
     track: () => {},
     assertOpen() {

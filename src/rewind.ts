@@ -13,6 +13,7 @@ import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
+import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget } from "./session/types.ts";
 import { verifyEnvironment } from "./session/verify.ts";
@@ -154,6 +155,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
+      staleness: makeStaleness(),
       restoresChannels: new Map(),
       track(work) {
         const settled = work.then(

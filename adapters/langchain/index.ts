@@ -1,3 +1,4 @@
 // `agentrewind/langchain`: the middleware that lets a createAgent agent take back a wrong step.
+
+export { langchainSerializer } from "../graph-state/serializer.ts";
 export { type RewindMiddleware, type RewindMiddlewareOptions, rewindMiddleware } from "./middleware.ts";
-export { langchainSerializer } from "./serializer.ts";

@@ -18,6 +18,8 @@ export interface Coordinator {
   enter(what: "model" | "tool"): () => void;
   /** As `enter("tool")`; what `run` calls is known to be inside of this tool. */
   enterTool(): RunningTool;
+  /** Whether a tool runs. */
+  inTool(): boolean;
   /** Runs `work` at the next turn boundary, at once when nothing runs. */
   atBoundary<T>(work: () => Promise<T>): Promise<T>;
   /** A turn begins: requests that wait for the boundary run now, unless a tool still runs (the turn is then one inside of it). */
@@ -109,6 +111,7 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     exclusive,
     betweenTools,
     enter,
+    inTool: () => tools > 0,
     enterTool() {
       const leave = enter("tool");
       const frame: Frame = { ended: false, outer: frames.getStore() };

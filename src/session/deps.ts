@@ -3,6 +3,7 @@ import type { Coordinator } from "../coordinator/coordinator.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Catalog } from "../store/catalog.ts";
 import type { Objects } from "../store/objects.ts";
+import type { Staleness } from "./staleness.ts";
 import type { Budget } from "./types.ts";
 
 export interface SessionDeps {
@@ -14,6 +15,7 @@ export interface SessionDeps {
   readonly gate: "captured" | "durable";
   readonly onCaptureFailure: "continue" | "stop";
   readonly budget: Budget;
+  readonly staleness: Staleness;
   /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */
   readonly restoresChannels: Map<string, () => boolean>;
   /** `close` waits for work in the background that is given here. */

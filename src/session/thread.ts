@@ -4,15 +4,23 @@ import type { RunningTool } from "../coordinator/coordinator.ts";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
-import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
-import { type Alignment, alignThread, type Boundary } from "./align.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
+import {
+  requireBudget,
+  requireCheckpoint,
+  requireDecision,
+  requireOwnTimeline,
+  requireRestorable,
+} from "./admissible.ts";
+import { alignThread } from "./align.ts";
+import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import type { SessionDeps } from "./deps.ts";
 import { Journal } from "./journal.ts";
 import { cleanLesson, toLesson } from "./lessons.ts";
 import { manifestOf, noActivity } from "./move.ts";
+import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
@@ -26,6 +34,13 @@ export interface CheckpointOptions {
   readonly context?: Context;
   readonly label?: string;
   readonly activity?: Activity;
+}
+
+export interface AlignOptions {
+  /** Where the framework stands among states that it names itself; see `pairState`. It decides where it is known. */
+  readonly position?: Position;
+  /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
+  readonly placed?: boolean;
 }
 
 export interface ThreadDiff {
@@ -94,16 +109,27 @@ export class Thread {
    */
   async beginTurn(context: Context, options: TurnOptions = {}): Promise<Turn> {
     this.#endOpenTurn?.();
-    const { catalog, coordinator } = this.#deps;
+    const { catalog, coordinator, staleness } = this.#deps;
     await coordinator.boundary();
     const thread = this.#tree.made();
     const issued = options.epoch ?? catalog.epoch();
     catalog.requireEpoch(issued);
     const anchor = options.anchor ?? null;
     const retried = this.#headAt(thread, anchor);
-    const leave = coordinator.enter("model");
+    const leaveModel = coordinator.enter("model");
+    const { signal: stale, end } = staleness.watch();
+    const leave = (): void => {
+      leaveModel();
+      end();
+    };
     this.#endOpenTurn = leave;
-    const parts = { deps: this.#deps, recorder: this.#recorder, view: (id: number) => this.#tree.view(id), leave };
+    const parts = {
+      deps: this.#deps,
+      recorder: this.#recorder,
+      view: (id: number) => this.#tree.view(id),
+      leave,
+      stale,
+    };
     if (retried !== undefined) return resumeTurn(parts, retried, issued);
     return startTurn(parts, {
       thread,
@@ -208,11 +234,40 @@ export class Thread {
    * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
    * brings the environment to it (invariant 9).
    * @param boundaries the framework's messages, newest first
-   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head
+   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE
    */
-  async align(boundaries: Iterable<Boundary>): Promise<Alignment> {
+  async align(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
-    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model"));
+    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model", options));
+  }
+
+  /**
+   * For adapters whose framework names its states, before it stores one: a state that follows from the one in which the files are gets them as they are now, any
+   * other those of the state before it.
+   * @returns what to call when the framework has stored it
+   */
+  pairState(state: NamedState): () => void {
+    return pairState(this.#deps, this.#tree.made(), state);
+  }
+
+  /** Whether something is known of the files of a state that the framework names. */
+  knowsState(name: string): boolean {
+    const { thread } = this.#tree;
+    return thread !== undefined && isKnown(this.#deps, thread, name);
+  }
+
+  /** The checkpoint whose files belong to a state that the framework names; undefined where none was made yet. */
+  stateNamed(name: string): Checkpoint | undefined {
+    const { thread } = this.#tree;
+    const row = thread === undefined ? undefined : this.#deps.catalog.stateNamed(thread.id, name);
+    return row && this.#tree.view(row.id);
+  }
+
+  /** The framework has deleted its states. */
+  forgetStates(): void {
+    this.#deps.assertOpen();
+    const { thread } = this.#tree;
+    if (thread !== undefined) this.#deps.catalog.forgetStates(thread.id);
   }
 
   /**
@@ -222,10 +277,10 @@ export class Thread {
    * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
-  async enterTool(boundaries: Iterable<Boundary>): Promise<RunningTool | undefined> {
+  async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<RunningTool | undefined> {
     const { coordinator, catalog } = this.#deps;
     return coordinator.exclusive(async () => {
-      const aligned = await this.#align(boundaries, "tools");
+      const aligned = await this.#align(boundaries, "tools", options);
       if (aligned.status === "deliver") return undefined;
       if (aligned.status !== "new") {
         const { thread } = this.#tree;
@@ -237,12 +292,18 @@ export class Thread {
     });
   }
 
-  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools"): Promise<Alignment> {
+  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
+    const { position, placed = false } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
-    return alignThread(this.#deps, thread, boundaries, at, {
-      move: (target) => this.#rewinder.follow(thread, target),
-      result: (row) => this.#rewinder.result(row),
+    const move = (target: CheckpointRow, scope?: "both" | "context") => this.#rewinder.follow(thread, target, scope);
+    const result = (row: RewindRow) => this.#rewinder.result(row);
+    const step = () => this.#recorder.step(thread.name);
+    const aligned = position && (await alignPosition(this.#deps, thread, position, at, { step, move, result }));
+    if (aligned !== undefined) return aligned;
+    return alignThread(this.#deps, thread, boundaries, at, placed, {
+      move,
+      result,
       changedSince: async (row) => {
         const { manifest } = await this.#deps.environment.capture().captured;
         return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
@@ -257,6 +318,7 @@ export class Thread {
       const target = requireCheckpoint(this.#deps, thread, to);
       cleanLesson(lesson);
       requireBudget(this.#deps, thread as ThreadRow, target);
+      requireDecision(this.#deps, target, "both");
       requireRestorable(this.#deps, target, "both");
       requireOwnTimeline(this.#deps, thread as ThreadRow, target, "both");
       return undefined;

@@ -2,6 +2,7 @@
 import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
 import { checkpointSelect, openLines } from "./lines.ts";
+import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
   IntentRow,
@@ -102,6 +103,7 @@ export function openCatalog(sql: Sql, environment: string) {
 
   const catalog = {
     ...lines,
+    ...openNamedStates(statements),
     epoch,
     requireEpoch,
     timelineHead: (): number | null =>

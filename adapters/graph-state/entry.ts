@@ -1,15 +1,16 @@
 // What a model call starts from: LangGraph's state, or what that state must become first.
 import type { BaseMessage } from "@langchain/core/messages";
-import { messageForConversation, type RewindResult, type Thread } from "agentrewind";
+import { type AlignOptions, messageForConversation, type RewindResult, type Thread } from "agentrewind";
 import type { ChannelKinds } from "./channels.ts";
 import { boundariesOf, deliveredIn } from "./messages.ts";
-import { answered } from "./pairing.ts";
+import { paired } from "./pairing.ts";
 import { abandonedPart, channelsToRestore, newerFromPerson, tellMessage } from "./restore.ts";
 import type { HumanMessages } from "./tools.ts";
 
 export interface EntryOptions {
   readonly kinds: ChannelKinds | undefined;
   readonly humanMessages: HumanMessages;
+  readonly align?: AlignOptions;
 }
 
 export interface Entry {
@@ -22,19 +23,19 @@ export interface Entry {
   readonly epoch: number;
 }
 
-/** Aligns, takes over what was rewound from outside, and answers calls that an ended run left open. */
+/** Aligns, takes over what was rewound from outside, and pairs calls and results again where an ended run or a cut left them apart. */
 export async function enterModelCall(
   thread: Thread,
   stored: readonly BaseMessage[],
   channels: Readonly<Record<string, unknown>>,
   options: EntryOptions,
 ): Promise<Entry> {
-  const alignment = await thread.align(boundariesOf(stored));
+  const alignment = await thread.align(boundariesOf(stored), options.align);
   const { epoch } = alignment;
   if (alignment.status === "deliver") {
     return { ...(await takeOver(thread, alignment.results, stored, channels, options)), replaced: true, epoch };
   }
-  const messages = answered(stored);
+  const messages = paired(stored);
   return { messages, channels, update: messages === stored ? null : {}, replaced: false, epoch };
 }
 
@@ -47,7 +48,7 @@ async function takeOver(
 ): Promise<Pick<Entry, "messages" | "channels" | "update">> {
   const [moved, ...rest] = results;
   if (moved === undefined || moved.scope === "environment") {
-    return { messages: [...answered(stored), ...results.map((one) => tellMessage(one))], channels, update: {} };
+    return { messages: [...paired(stored), ...results.map((one) => tellMessage(one))], channels, update: {} };
   }
   const newer = humanMessages === "drop" ? [] : await newerFromPerson(thread, stored, moved.context);
   const delivered = deliveredIn(abandonedPart(stored, moved.context));
