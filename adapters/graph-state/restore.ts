@@ -55,7 +55,7 @@ export async function channelsToRestore(
       "NOT_ATTACHED",
       `The state ${differing.map((name) => `"${name}"`).join(", ")} differs from the checkpoint, and nobody knows how to put it back.`,
       {
-        hint: "Whoever runs this agent: attach it once, `rw.attach(createAgent({ …, middleware: [rw] }))` or `rg.attach(graph.compile(…))`.",
+        hint: "Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`, a graph `rg.attach(graph.compile(…))`.",
         details: { channels: differing },
       },
     );

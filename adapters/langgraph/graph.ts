@@ -113,14 +113,16 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     return { own, root: threads.ofGraph(configurableOf(config)), position };
   }
 
+  /** @param unasked no reply asked for it */
   async function enter(
     { own, root, position }: Where,
     boundaries: readonly Boundary[],
+    unasked: boolean,
   ): ReturnType<Thread["enterTool"]> {
-    if (root === undefined) return own.enterTool(boundaries);
-    const outer = await root.enterTool(root === own ? boundaries : [], { position });
+    if (root === undefined) return own.enterTool(boundaries, { unasked });
+    const outer = await root.enterTool(root === own ? boundaries : [], { position, unasked: unasked || root !== own });
     if (outer === undefined || root === own) return outer;
-    const inner = await own.enterTool(boundaries, { placed: true });
+    const inner = await own.enterTool(boundaries, { placed: true, unasked });
     if (inner === undefined) {
       outer();
       return undefined;
@@ -191,11 +193,11 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
               thread: where.own,
               call,
               calls: callsOf(messages[at]),
-              enter: () => enter(where, boundaries),
+              enter: () => enter(where, boundaries, false),
               async run() {
                 if (call.name !== rewindTool.name || where.root === undefined) return run();
                 // It moves the files itself; but what it leaves must be what the graph stands at.
-                const leave = await enter(where, boundaries);
+                const leave = await enter(where, boundaries, false);
                 leave?.();
                 return leave === undefined ? failure(call.name, call.id ?? "", staleRefusal) : run();
               },
@@ -218,7 +220,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
       const messages = Array.isArray(given) ? (given as BaseMessage[]) : [];
       const before = messages.slice(0, Math.max(0, lastAiIndex(messages)));
       const where = await locate(runtime, threads.ofTools(configurableOf(runtime), before));
-      const leave = await enter(where, boundariesOf(before));
+      const leave = await enter(where, boundariesOf(before), true);
       if (leave === undefined) {
         throw new RewindError("STALE_EPOCH", staleRefusal, {
           hint: "Return without doing anything: the graph goes on.",

@@ -152,7 +152,7 @@ export function requireChannels(
     "NOT_ATTACHED",
     `The state ${channels.map((name) => `"${name}"`).join(", ")} differs from ${checkpointId(target)}, and the agent that runs does not know how to put it back. Nothing was changed.`,
     {
-      hint: 'Whoever runs this agent: attach it once, `rw.attach(createAgent({ …, middleware: [rw] }))` or `rg.attach(graph.compile(…))`. Or rewind the files alone (scope "environment").',
+      hint: 'Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`, a graph `rg.attach(graph.compile(…))`. Or rewind the files alone (scope "environment").',
       details: { channels },
     },
   );

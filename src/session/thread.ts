@@ -41,6 +41,8 @@ export interface AlignOptions {
   readonly position?: Position;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
+  /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
+  readonly unasked?: boolean;
 }
 
 export interface ThreadDiff {
@@ -285,8 +287,8 @@ export class Thread {
       if (aligned.status !== "new") {
         const { thread } = this.#tree;
         const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
-        if (row.tools === "waiting" && row.id === catalog.headOf((thread as ThreadRow).id))
-          await this.#recorder.look(row);
+        const begins = row.tools === "waiting" || (options.unasked === true && row.tools === "none");
+        if (begins && row.id === catalog.headOf((thread as ThreadRow).id)) await this.#recorder.look(row);
       }
       return coordinator.enterTool();
     });

@@ -298,7 +298,8 @@ test("83: going back inside of a part runs from there, with the state and the fi
   expect(scene.files()).toEqual(["0", "1", "2"]);
   const parent = await app.getState(config, { subgraphs: true });
   const inner = parent.tasks[0]?.state as unknown as Snapshot;
-  const points = await history(app, inner.config);
+  const { checkpoint_ns } = inner.config.configurable;
+  const points = await history(app, { configurable: { thread_id: "t", checkpoint_ns } });
   const point = points.find((one) => one.next[0] === "n2") as Snapshot;
   ran.length = 0;
   await app.invoke(null, point.config as never);
