@@ -93,7 +93,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
   function messagesOf(state: unknown): readonly BaseMessage[] {
     const messages = (state as State | undefined)?.[key];
     if (Array.isArray(messages) && messages.every(isBaseMessage)) return messages;
-    throw new RewindError("BAD_ARGUMENT", `The state has no messages in a channel "${key}".`, {
+    throw new RewindError("BAD_ARGUMENT", `rewindGraph: the state has no messages in a channel "${key}".`, {
       hint: 'Name the channel that holds them: rewindGraph(rewind, { messagesKey: "…" }).',
     });
   }
