@@ -12,7 +12,7 @@ export interface ThreadRow {
   readonly place: string | null;
 }
 
-/** Where the files stand among the states that the thread's framework names (F-41). */
+/** Where the files stand among the states that the thread's framework names (F-45). */
 export interface Place {
   /** By namespace, "" the framework's own: the state from which what runs now started. */
   readonly at: Readonly<Record<string, string>>;

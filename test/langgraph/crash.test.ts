@@ -1,4 +1,4 @@
-// Real kills between our commits and LangGraph's, in both orders: a new process finishes the run, and every state still finds its files (F-40, F-41).
+// Real kills between our commits and LangGraph's, in both orders: a new process finishes the run, and every state still finds its files (F-44, F-45).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

@@ -5,7 +5,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
+import { FakeStreamingChatModel } from "@langchain/core/utils/testing";
 import { END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { rewindCheckpointer, rewindGraph } from "agentrewind/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
@@ -24,6 +26,7 @@ import {
   openScene,
   run,
   type Scene,
+  SlowSaver,
   start,
   stateOf,
   texts,
@@ -66,41 +69,47 @@ describe.each(durabilities)("durability %s", (durability) => {
     expect((await stateOf(app, config)).values.messages).toHaveLength(state.messages.length);
   });
 
-  test("a delayed tool: the rewind waits for it, and what came of it is dropped", async () => {
-    const inTool = gate();
-    const release = gate();
-    scene = await openScene((_request, all) =>
-      all.includes("You are back at") ? { content: "over" } : calls(write("slow.txt", "1")),
-    );
-    const slow = tool(
-      async () => {
-        inTool.open();
-        await release.passed;
-        writeFileSync(join(scene.workspace, "slow.txt"), "1");
-        return "wrote slow.txt";
-      },
-      { name: "write_file", description: "w", schema: z.object({ path: z.string(), text: z.string() }) },
-    );
-    const { app, rg } = makeGraph(scene, { tools: [slow] });
-    const running = run(app, start, { ...config, durability });
-    await inTool.passed;
-    const rewound = scene.rewind.thread("t").rewind({ to: "c0", lesson: "too slow" });
-    expect(await Promise.race([rewound.then(() => "rewound"), sleep(50, "waits")])).toBe("waits");
-    release.open();
-    await rewound;
-    const state = await running;
-    expect(lastText(state)).toBe("over");
-    expect(texts(state).join("\n")).not.toContain("wrote slow.txt");
-    expect(scene.files()).toEqual([]);
-    // The state behind the tool is still paired with what it made.
-    for await (const one of app.getStateHistory(config)) {
-      if (!JSON.stringify(one.values).includes("wrote slow.txt")) continue;
-      await rg.checkout(one.config);
-      expect(scene.files()).toEqual(["slow.txt"]);
-      return;
-    }
-    throw new Error("the step was not stored");
-  });
+  test.each(["quick", "slow"])(
+    "a delayed tool: the rewind waits for it, and what came of it is dropped (%s saver)",
+    async (pace) => {
+      const inTool = gate();
+      const release = gate();
+      scene = await openScene((_request, all) =>
+        all.includes("You are back at") ? { content: "over" } : calls(write("slow.txt", "1")),
+      );
+      const slow = tool(
+        async () => {
+          inTool.open();
+          await release.passed;
+          writeFileSync(join(scene.workspace, "slow.txt"), "1");
+          return "wrote slow.txt";
+        },
+        { name: "write_file", description: "w", schema: z.object({ path: z.string(), text: z.string() }) },
+      );
+      const { app, rg } = makeGraph(scene, {
+        tools: [slow],
+        saver: pace === "slow" ? new SlowSaver() : new MemorySaver(),
+      });
+      const running = run(app, start, { ...config, durability });
+      await inTool.passed;
+      const rewound = scene.rewind.thread("t").rewind({ to: "c0", lesson: "too slow" });
+      expect(await Promise.race([rewound.then(() => "rewound"), sleep(50, "waits")])).toBe("waits");
+      release.open();
+      await rewound;
+      const state = await running;
+      expect(lastText(state)).toBe("over");
+      expect(texts(state).join("\n")).not.toContain("wrote slow.txt");
+      expect(scene.files()).toEqual([]);
+      // The state behind the tool is still paired with what it made.
+      for await (const one of app.getStateHistory(config)) {
+        if (!JSON.stringify(one.values).includes("wrote slow.txt")) continue;
+        await rg.checkout(one.config);
+        expect(scene.files()).toEqual(["slow.txt"]);
+        return;
+      }
+      throw new Error("the step was not stored");
+    },
+  );
 });
 
 test("streamed tokens of a stale call end with the rewind", async () => {
@@ -134,6 +143,55 @@ test("streamed tokens of a stale call end with the rewind", async () => {
   expect(all).not.toContain("stale");
   expect(all).toContain("after the rewind");
   expect(tokens.filter((one) => one.late && /^(?:one|two|nine|ten)/.test(one.text))).toEqual([]);
+});
+
+test("tokens of a model that goes on speaking do not get through", async () => {
+  scene = await openScene(() => ({ content: "never asked" }));
+  const rg = rewindGraph(scene.rewind);
+  const asked = gate();
+  const spoken = gate();
+  let times = 0;
+  const app = rg.attach(
+    new StateGraph(MessagesAnnotation)
+      .addNode(
+        "agent",
+        rg.modelNode(async (state: typeof MessagesAnnotation.State, { callbacks }) => {
+          const first = ++times === 1;
+          const text = first ? "aaa bbb ccc stale" : "fresh";
+          const model = new FakeStreamingChatModel({ sleep: first ? 60 : 1, responses: [new AIMessage(text)] });
+          // Without the node's signal: nobody tells it to stop.
+          const stream = await model.stream(state.messages, {
+            callbacks: callbacks as never,
+            signal: new AbortController().signal,
+          });
+          let said = "";
+          for await (const chunk of stream) {
+            said += chunk.text;
+            asked.open();
+          }
+          if (first) spoken.open();
+          return { messages: [new AIMessage(said)] };
+        }),
+      )
+      .addNode("last", async () => {
+        await spoken.passed;
+        return {};
+      })
+      .addEdge(START, "agent")
+      .addEdge("agent", "last")
+      .addEdge("last", END)
+      .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
+  );
+  const rewinding = asked.passed.then(() => scene.rewind.thread("t").rewind({ to: "c0" }));
+  let all = "";
+  for await (const chunk of await app.stream(start as never, { ...config, streamMode: "messages" })) {
+    const [message] = chunk as unknown as [BaseMessage];
+    if (message.getType() === "ai") all += message.text;
+  }
+  await rewinding;
+  expect(times).toBe(2);
+  expect(all).toContain("fresh");
+  expect(all.replaceAll("fresh", "")).not.toMatch(/[ls]/);
 });
 
 test("a model that does not listen to its signal is not waited for, and nothing it says gets through", async () => {

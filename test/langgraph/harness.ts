@@ -35,10 +35,6 @@ export {
   write,
 } from "../langchain/harness.ts";
 
-export const savers: [string, () => BaseCheckpointSaver][] = [
-  ["MemorySaver", () => new MemorySaver()],
-  ["SqliteSaver", () => SqliteSaver.fromConnString(":memory:")],
-];
 export const durabilities = ["sync", "async"] as const;
 
 export const Channels = Annotation.Root({
@@ -135,6 +131,23 @@ export function slowDown({ rewind: { environment } }: Scene, milliseconds: numbe
   };
 }
 
+/** As over a network: every write takes so long. */
+export class SlowSaver extends MemorySaver {
+  override async put(...given: Parameters<MemorySaver["put"]>): ReturnType<MemorySaver["put"]> {
+    await sleep(40);
+    return super.put(...given);
+  }
+  override async putWrites(...given: Parameters<MemorySaver["putWrites"]>): Promise<void> {
+    await sleep(15);
+    return super.putWrites(...given);
+  }
+}
+
+export const savers: [string, () => BaseCheckpointSaver][] = [
+  ["MemorySaver", () => new MemorySaver()],
+  ["SqliteSaver", () => SqliteSaver.fromConnString(":memory:")],
+  ["a saver behind a network", () => new SlowSaver()],
+];
 /** Calls of `environment.restore` from now on, without those that only plan. */
 export function countRestores({ rewind: { environment } }: Scene): () => number {
   const restore = environment.restore.bind(environment);

@@ -134,6 +134,41 @@ test("the model is asked beside a node that changes files", async () => {
   expect(files["agent/3"]).toEqual(["side", "x"]);
 });
 
+test("steps of one's own before a decision: the decision takes their place in the list, and they stay for their states", async () => {
+  decide = (all) => (all.includes("Checkpoints, newest") ? { content: all } : calls(call("list_checkpoints", {})));
+  const rg = rewindGraph(scene.rewind);
+  const model = chatModel(scene.server).bindTools(rg.tools);
+  const node = (name: string) => async (_state: unknown, given: LangGraphRunnableConfig) => {
+    await rg.gate(given);
+    put(name);
+    return {};
+  };
+  const app = rg.attach(
+    new StateGraph(MessagesAnnotation)
+      .addNode("one", node("1"))
+      .addNode("two", node("2"))
+      .addNode(
+        "agent",
+        rg.modelNode(async (state: typeof MessagesAnnotation.State) => ({
+          messages: [await model.invoke(state.messages)],
+        })),
+      )
+      .addNode("tools", rg.toolNode([]))
+      .addEdge(START, "one")
+      .addEdge("one", "two")
+      .addEdge("two", "agent")
+      .addConditionalEdges("agent", afterModel, ["tools", END])
+      .addEdge("tools", "agent")
+      .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
+  );
+  await run(app, start, config);
+  const thread = scene.rewind.thread("t");
+  expect(thread.checkpoints().map((one) => one.kind)).toEqual(["turn", "turn"]);
+  expect(thread.checkpoints({ all: true }).map((one) => one.kind)).toEqual(["step", "step", "turn", "turn"]);
+  await rg.checkout((await pointAt(app, config, "two", () => true)).config);
+  expect(scene.files()).toEqual(["1"]);
+});
+
 test("each tool call as a task of its own", async () => {
   decide = (all) => (all.includes("wrote b") ? { content: "end" } : calls(write("a", "1"), write("b", "1")));
   const rg = rewindGraph(scene.rewind);
