@@ -10,6 +10,8 @@ export interface Configurable {
   readonly __pregel_checkpointer?: unknown;
   readonly __pregel_durability?: unknown;
   readonly __pregel_task_id?: string;
+  /** Of a run that goes back to a checkpoint, an object of its own. */
+  readonly __pregel_replay_state?: object;
   readonly __pregel_read?: (names: string[], fresh: boolean) => Record<string, unknown>;
 }
 

@@ -5,9 +5,9 @@ import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { ToolNode, ToolNodeOptions } from "@langchain/langgraph/prebuilt";
 import {
+  type AlignOptions,
   type Boundary,
   type Checkpoint,
-  type Position,
   type Rewind,
   RewindError,
   rewindTool,
@@ -59,7 +59,7 @@ interface Where {
   readonly own: Thread;
   /** The whole graph's, where its checkpointer pairs states and files; another than `own` inside of a part of the graph. */
   readonly root: Thread | undefined;
-  readonly position: Position;
+  readonly at: Pick<AlignOptions, "position" | "replay">;
 }
 
 /**
@@ -100,27 +100,31 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
 
   /** @throws DURABILITY_EXIT */
   async function locate(config: Config, own: Thread): Promise<Where> {
-    const { __pregel_checkpointer: saver } = configurableOf(config);
+    const { __pregel_checkpointer: saver, __pregel_replay_state: replay } = configurableOf(config);
     const threadId = threadIdOf(config);
     const position = positionOf(config);
-    if (!(saver instanceof RewindSaver) || threadId === undefined) return { own, root: undefined, position };
+    const at = { position, replay };
+    if (!(saver instanceof RewindSaver) || threadId === undefined) return { own, root: undefined, at };
     if (durabilityOf(config) === "exit") {
       throw new RewindError("DURABILITY_EXIT", 'With durability "exit" LangGraph stores no state before the end.', {
         hint: 'Run the graph with durability "sync" or "async".',
       });
     }
     await pairs.settled(threadId, position);
-    return { own, root: threads.ofGraph(configurableOf(config)), position };
+    return { own, root: threads.ofGraph(configurableOf(config)), at };
   }
 
   /** @param unasked no reply asked for it */
   async function enter(
-    { own, root, position }: Where,
+    { own, root, at }: Where,
     boundaries: readonly Boundary[],
     unasked: boolean,
   ): ReturnType<Thread["enterTool"]> {
     if (root === undefined) return own.enterTool(boundaries, { unasked });
-    const outer = await root.enterTool(root === own ? boundaries : [], { position, unasked: unasked || root !== own });
+    const outer = await root.enterTool(root === own ? boundaries : [], {
+      ...at,
+      unasked: unasked || root !== own,
+    });
     if (outer === undefined || root === own) return outer;
     const inner = await own.enterTool(boundaries, { placed: true, unasked });
     if (inner === undefined) {
@@ -144,7 +148,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
         const stored = messagesOf(state);
         const where = await locate(config, threads.ofModelCall(config.configurable, stored));
         const inside = where.root !== undefined && where.root !== where.own;
-        const outside = inside ? await where.root?.align([], { position: where.position }) : undefined;
+        const outside = inside ? await where.root?.align([], where.at) : undefined;
         if (outside?.status === "deliver") return { [key]: [stopped()] } as Update;
         const { reply, entry } = await decide<Update>({
           thread: where.own,
@@ -155,7 +159,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
           signal: config.signal,
           kinds,
           humanMessages,
-          align: inside ? { placed: true } : where.root === undefined ? {} : { position: where.position },
+          align: inside ? { placed: true } : where.root === undefined ? {} : where.at,
           async ask(messages, entry, turn) {
             const given = { ...state, ...(entry.replaced ? entry.channels : {}), [key]: messages };
             const own = fenced(config, turn.stale);

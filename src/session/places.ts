@@ -122,12 +122,16 @@ export interface PositionActions {
   result(row: RewindRow): Promise<RewindResult>;
 }
 
-/** Brings the files to where the framework stands (F-45); undefined where nothing is known of its states. */
+/**
+ * Brings the files to where the framework stands (F-45); undefined where nothing is known of its states.
+ * @param anew what tools of an earlier run from there did is to go
+ */
 export async function alignPosition(
   deps: SessionDeps,
   thread: ThreadRow,
   given: Position,
   at: "model" | "tools",
+  anew: boolean,
   actions: PositionActions,
 ): Promise<Alignment | undefined> {
   const { catalog } = deps;
@@ -136,7 +140,7 @@ export async function alignPosition(
   // Parts that keep no states of their own have names that nobody stores.
   const position = Object.fromEntries(Object.entries(given).filter(([, name]) => isKnown(deps, thread, name)));
   if (position[""] === undefined) return undefined;
-  const stays = place.at[""] === position[""];
+  const stays = place.at[""] === position[""] && !(anew && place.touched);
   const elsewhere = Object.keys(position).some((name) => (place.at[name] ?? position[name]) !== position[name]);
   const asIs = place.waiting.includes(inwards(position)[0] as string);
   const target = (stays && !elsewhere) || asIs ? undefined : innermost(deps, thread, position);

@@ -39,6 +39,8 @@ export interface CheckpointOptions {
 export interface AlignOptions {
   /** Where the framework stands among states that it names itself; see `pairState`. It decides where it is known. */
   readonly position?: Position;
+  /** An object of the run's own when it goes back to a state: at its first look the files are brought there, also where tools of an earlier run from there left traces. */
+  readonly replay?: object | undefined;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
@@ -60,6 +62,7 @@ export class Thread {
   readonly #rewinder: Rewinder;
   /** For adapters. */
   readonly journal: Journal;
+  readonly #replays = new WeakSet<object>();
   #endOpenTurn: (() => void) | undefined;
 
   constructor(deps: SessionDeps, name: string, serializer: Serializer = jsonSerializer) {
@@ -295,13 +298,15 @@ export class Thread {
   }
 
   async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
-    const { position, placed = false } = options;
+    const { position, replay, placed = false } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
     const move = (target: CheckpointRow, scope?: "both" | "context") => this.#rewinder.follow(thread, target, scope);
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
-    const aligned = position && (await alignPosition(this.#deps, thread, position, at, { step, move, result }));
+    const anew = replay !== undefined && !this.#replays.has(replay);
+    if (replay !== undefined) this.#replays.add(replay);
+    const aligned = position && (await alignPosition(this.#deps, thread, position, at, anew, { step, move, result }));
     if (aligned !== undefined) return aligned;
     return alignThread(this.#deps, thread, boundaries, at, placed, {
       move,

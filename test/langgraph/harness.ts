@@ -11,6 +11,7 @@ import {
   START,
   StateGraph,
 } from "@langchain/langgraph";
+import type { ToolNodeOptions } from "@langchain/langgraph/prebuilt";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { type RewindGraphOptions, rewindCheckpointer, rewindGraph } from "agentrewind/langgraph";
 import { chatModel, fileTool, type Scene, type State } from "../langchain/harness.ts";
@@ -55,6 +56,7 @@ export function makeGraph(
     pair = true,
     attach = true,
     model = {},
+    toolOptions = {},
   }: {
     /** Null: none. */
     saver?: BaseCheckpointSaver | null;
@@ -63,6 +65,7 @@ export function makeGraph(
     pair?: boolean;
     attach?: boolean;
     model?: Record<string, unknown>;
+    toolOptions?: ToolNodeOptions;
   } = {},
 ) {
   const rg = rewindGraph(scene.rewind, options);
@@ -73,7 +76,7 @@ export function makeGraph(
   });
   const graph = new StateGraph(Channels)
     .addNode("agent", rg.modelNode(callModel))
-    .addNode("tools", rg.toolNode(tools))
+    .addNode("tools", rg.toolNode(tools, toolOptions))
     .addEdge(START, "agent")
     .addConditionalEdges("agent", afterModel, ["tools", END])
     .addEdge("tools", "agent");

@@ -1,13 +1,16 @@
 // LangGraph's own time travel brings the files along, wherever it goes, with every saver and durability; the files stand where LangGraph stands (F-45).
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HumanMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
 import { type BaseCheckpointSaver, MemorySaver } from "@langchain/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   calls,
   countRestores,
   durabilities,
+  fileTool,
   history,
   lastText,
   makeGraph,
@@ -170,6 +173,46 @@ test("in a new process, and with what a person changed meanwhile", async () => {
     .find((one) => one.kind === "safety");
   await scene.rewind.thread("t").rewind({ to: left?.id ?? "", scope: "environment" });
   expect(scene.files()).toContain("mine.txt");
+});
+
+test("a fork is run again after its tool failed: the traces of the first try are gone", async () => {
+  filesAtCall = [];
+  scene = await openScene((_request, all) => {
+    filesAtCall.push(scene.files());
+    return script(all);
+  });
+  let failing = false;
+  const seen: string[][] = [];
+  const breaking = tool(
+    async (given: { path: string; text: string }) => {
+      seen.push(scene.files());
+      if (failing) {
+        writeFileSync(join(scene.workspace, "half"), "x");
+        throw new Error("broken off");
+      }
+      return fileTool(scene).invoke(given);
+    },
+    { name: "write_file", description: "w", schema: z.object({ path: z.string(), text: z.string() }) },
+  );
+  ({ app, rg } = makeGraph(scene, { tools: [breaking], toolOptions: { handleToolErrors: false } }));
+  await run(app, start, config);
+  const point = await pointAt(app, config, "agent", messages(3));
+  const fork = await app.updateState(
+    point.config,
+    {
+      messages: [
+        new AIMessage({ content: "", tool_calls: [{ id: "x", name: "write_file", args: { path: "g", text: "1" } }] }),
+      ],
+    },
+    "agent",
+  );
+  failing = true;
+  await expect(run(app, null, fork)).rejects.toThrow("broken off");
+  expect(scene.files()).toEqual(["f1", "half"]);
+  failing = false;
+  await run(app, null, fork);
+  expect(seen[5]).toEqual(["f1"]);
+  expect(scene.files()).not.toContain("half");
 });
 
 test("two threads of the graph do not disturb each other's states", async () => {
