@@ -76,3 +76,18 @@ test("a run that goes back begins without the traces of the one before it", asyn
   await thread.align([], { position: { "": "a" }, replay: again });
   expect(files()).toEqual(["2"]);
 });
+
+test("a step that is pruned leaves its states to a checkpoint with the same files, where there is one", async () => {
+  name({ name: "a", kind: "input" });
+  await work({ "": "a" }, "1");
+  name({ name: "b", from: "a" });
+  // A tool that changes nothing.
+  (await thread.enterTool([], { position: { "": "b" } }))?.();
+  const turn = await thread.beginTurn({ messages: [] }, { anchor: "m" });
+  const decision = await turn.gate();
+  expect(thread.stateNamed("b")?.kind).toBe("step");
+  await rewind.prune({ keepLast: 1 });
+  expect(thread.checkpoints({ all: true }).map((one) => one.id)).toEqual([decision.id]);
+  expect(thread.stateNamed("b")?.id).toBe(decision.id);
+  expect(thread.knowsState("a")).toBe(false);
+});

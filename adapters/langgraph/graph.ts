@@ -19,7 +19,7 @@ import { boundariesOf, callsOf, lastAiIndex, mark } from "../graph-state/message
 import { decide } from "../graph-state/model-call.ts";
 import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
-import { failure, type HumanMessages, makeTools } from "../graph-state/tools.ts";
+import { failure, type HumanMessages, makeTools, refusal } from "../graph-state/tools.ts";
 import { RewindSaver } from "./checkpointer.ts";
 import { type Config, configurableOf, durabilityOf, positionOf, threadIdOf } from "./config.ts";
 import { fenced, untilStale } from "./fence.ts";
@@ -199,11 +199,14 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
               calls: callsOf(messages[at]),
               enter: () => enter(where, boundaries, false),
               async run() {
-                if (call.name !== rewindTool.name || where.root === undefined) return run();
+                if (call.name !== rewindTool.name) return run();
                 // It moves the files itself; but what it leaves must be what the graph stands at.
-                const leave = await enter(where, boundaries, false);
-                leave?.();
-                return leave === undefined ? failure(call.name, call.id ?? "", staleRefusal) : run();
+                if (where.root !== undefined) {
+                  const leave = await enter(where, boundaries, false);
+                  leave?.();
+                  if (leave === undefined) return failure(call.name, call.id ?? "", staleRefusal);
+                }
+                return where.own.inTool ? refusal(besideTools(), call.name, call.id ?? "") : run();
               },
             });
           },
@@ -279,6 +282,12 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     return channel.reducer === undefined ? write : channel.reducer(value, [write]);
   }
 }
+
+/** What it did after the restore would be neither in the old files nor in the new ones. */
+const besideTools = (): RewindError =>
+  new RewindError("BAD_ARGUMENT", "A tool still runs in another part of the graph.", {
+    hint: "Call rewind again: by then it has ended.",
+  });
 
 function nothingPaired(config: Config): RewindError {
   const { thread_id: thread, checkpoint_id: id } = configurableOf(config);

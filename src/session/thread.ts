@@ -80,6 +80,11 @@ export class Thread {
     return this.#deps.catalog.epoch();
   }
 
+  /** Whether a tool runs in the environment now, of this thread or of another. */
+  get inTool(): boolean {
+    return this.#deps.coordinator.inTool();
+  }
+
   /** Id of the head, or null. */
   get head(): string | null {
     const head = this.#tree.thread?.head ?? null;

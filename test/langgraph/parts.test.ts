@@ -36,6 +36,7 @@ import {
   type Snapshot,
   slowDown,
   start,
+  texts,
   write,
 } from "./harness.ts";
 
@@ -132,6 +133,56 @@ test("the model is asked beside a node that changes files", async () => {
   expect(files["agent,side/1"] ?? files["side,agent/1"]).toEqual([]);
   expect(files["tools/2"]).toEqual(["side"]);
   expect(files["agent/3"]).toEqual(["side", "x"]);
+});
+
+test("a rewind beside a tool of another part waits for its next turn", async () => {
+  const rg = rewindGraph(scene.rewind);
+  let ended = (): void => {};
+  const end = new Promise<void>((resolve) => {
+    ended = resolve;
+  });
+  decide = (all) => {
+    if (all.includes("You are back at")) return { content: "over" };
+    if (all.includes("Not done: A tool still runs")) ended();
+    return calls(call("rewind", { checkpoint: "c0", lesson: "anew" }));
+  };
+  const model = chatModel(scene.server).bindTools(rg.tools);
+  const slow = new StateGraph(Log)
+    .addNode("work", async (_state, given) => {
+      await rg.gate(given);
+      await end;
+      put("side");
+      return {};
+    })
+    .addEdge(START, "work")
+    .compile();
+  const loop = new StateGraph(MessagesAnnotation)
+    .addNode(
+      "agent",
+      rg.modelNode(async (state: typeof MessagesAnnotation.State) => ({
+        messages: [await model.invoke(state.messages)],
+      })),
+    )
+    .addNode("tools", rg.toolNode([]))
+    .addEdge(START, "agent")
+    .addConditionalEdges("agent", afterModel, ["tools", END])
+    .addEdge("tools", "agent")
+    .compile();
+  const app = rg.attach(
+    new StateGraph(MessagesAnnotation)
+      .addNode("loop", loop)
+      .addNode("slow", async (_state, given) => {
+        await slow.invoke({ log: [] }, given);
+        return {};
+      })
+      .addEdge(START, "loop")
+      .addEdge(START, "slow")
+      .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
+  );
+  put("before");
+  const state = await run(app, start, { ...config, recursionLimit: 200 });
+  expect(lastText(state)).toBe("over");
+  expect(texts(state).join("\n")).not.toContain("Not done");
 });
 
 test("steps of one's own before a decision: the decision takes their place in the list, and they stay for their states", async () => {
