@@ -2,6 +2,7 @@
 
 /** Stable codes. Each has a heading in docs/errors.md. */
 export const errorCodes = [
+  "AMBIGUOUS_MATCH",
   "BAD_ARGUMENT",
   "BAD_CHECKPOINT",
   "BRANCH_ENDED",
@@ -13,12 +14,17 @@ export const errorCodes = [
   "CONTROL_FAILED",
   "DISK_FULL",
   "DURABILITY_EXIT",
+  "EFFECT_CROSSED",
   "ENVIRONMENT_BUSY",
+  "FILE_CHANGED",
+  "FILE_NOT_READ",
+  "FILE_TOO_LARGE",
   "FOLDER_NOT_EMPTY",
   "FOLDER_NOT_REMOVED",
   "GATE_MISSING",
   "GC_RUNNING",
   "HISTORY_UNKNOWN",
+  "HOLDER_CHANGED",
   "INSIDE_TOOL",
   "LESSON_EMPTY",
   "NOTHING_TO_REWIND",
@@ -26,6 +32,9 @@ export const errorCodes = [
   "NOT_ATTACHED",
   "NOT_AVAILABLE",
   "NOT_RESTORABLE",
+  "NOT_TEXT",
+  "NO_FILE",
+  "NO_MATCH",
   "NO_THREAD",
   "PAIR_DIVERGED",
   "PATH_OUTSIDE",
@@ -39,9 +48,11 @@ export const errorCodes = [
   "STORE_TOO_NEW",
   "UNKNOWN_BRANCH",
   "UNKNOWN_CHECKPOINT",
+  "VERIFY_FAILED",
   "WORKSPACE_GONE",
   "WORKSPACE_TOO_BROAD",
   "WRITE_FAILED",
+  "WRONG_KIND",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];

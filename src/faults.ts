@@ -43,6 +43,14 @@ export const faultPoints = {
   "fork.committed": 63,
   "branch.ended": 64,
   "branch.removed": 65,
+  "effect.recorded": 70,
+  "effect.called": 71,
+  "effect.completed": 72,
+  "effect.compensating": 73,
+  "effect.compensated": 74,
+  "verify.restored": 75,
+  "verify.passed": 76,
+  "verify.failed": 77,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

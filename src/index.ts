@@ -24,10 +24,13 @@ export type { Progress } from "./progress.ts";
 export { type OpenOptions, openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/alignment.ts";
 export type { ContextDiff } from "./session/compare.ts";
+export type { EffectDefinition, EffectOptions, ToolArguments } from "./session/effect-rules.ts";
+export type { Effect, EffectClass, EffectState, OnRepeat, ToolOutcome, ToolRun } from "./session/effect-types.ts";
+export type { Moment } from "./session/moment.ts";
 export type { NamedState, Position } from "./session/places.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
 export type { UndoOptions } from "./session/rewinder.ts";
-export { messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
+export { endedRefusal, messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
 export type { AlignOptions, CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
 export type { GateOptions, Turn, TurnOptions } from "./session/turn.ts";
@@ -40,12 +43,17 @@ export type {
   Context,
   ExternalPolicy,
   Lesson,
+  LessonParts,
   RewindRequest,
   RewindResult,
   Scope,
   Serializer,
   Timings,
   ToolAction,
+  VerifyCommand,
 } from "./session/types.ts";
 export type { Finding } from "./session/verify.ts";
 export type { Collected } from "./store/gc.ts";
+export type { BashOptions } from "./tools/bash.ts";
+export { bindTools, type EnvironmentToolName, type EnvironmentToolOptions } from "./tools/bind.ts";
+export type { Conversation, EnvironmentTool, ToolAnswer, ToolCall, ToolHost } from "./tools/tool.ts";

@@ -24,6 +24,11 @@ export interface Rewind extends AsyncDisposable {
   /** Names of the threads, the most recently active first. */
   threads(): string[];
   /**
+   * For tools: the thread whose tool asks, where an adapter entered it (`Thread.enterTool`); undefined elsewhere.
+   * @throws STALE_EPOCH when a rewind ended that tool: nothing that it started may act any more
+   */
+  running(): Thread | undefined;
+  /**
    * Makes independent workspaces that go on from a checkpoint, each with a thread of its own.
    * @throws UNKNOWN_CHECKPOINT, NO_THREAD, NOT_RESTORABLE, NOT_AVAILABLE, FOLDER_NOT_EMPTY, BRANCH_INSIDE_WORKSPACE, STORE_INSIDE_WORKSPACE, DISK_FULL;
    * then nothing of it is left

@@ -11,6 +11,7 @@ import type { Environment, Manifest } from "./environment/environment.ts";
 import { isRewindError, RewindError } from "./errors.ts";
 import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
+import { noEffectRules } from "./session/effect-rules.ts";
 import { opaqueSerializer } from "./session/serializer.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
@@ -27,7 +28,7 @@ import { type EnvironmentRow, findEnvironment } from "./store/workspaces.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 /** What of a thread works without the lock. */
-export type ReadThread = Pick<Thread, "name" | "head" | "checkpoints" | "get" | "lessons" | "diff">;
+export type ReadThread = Pick<Thread, "name" | "head" | "checkpoints" | "get" | "lessons" | "effects" | "diff">;
 
 /** What the store holds of one workspace, as it was when the reader was opened. */
 export interface Recorded {
@@ -179,6 +180,8 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     onCaptureFailure: "continue",
     budget: { rewinds: 0, perCheckpoint: 0 },
     staleness: makeStaleness(),
+    effects: noEffectRules,
+    running: new Set(),
     restoresChannels: new Map(),
     track: () => {},
     assertOpen() {

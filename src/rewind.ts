@@ -5,31 +5,33 @@ import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
-import { asWriteFailure, RewindError } from "./errors.ts";
+import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
+import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
-import type { Budget } from "./session/types.ts";
+import type { Budget, Lesson } from "./session/types.ts";
 import { verifyEnvironment } from "./session/verify.ts";
 import { openBranches } from "./store/branches.ts";
-import { serveControl } from "./store/control.ts";
+import { answers, serveControl } from "./store/control.ts";
 import type { Collected } from "./store/gc.ts";
+import { replaceHolder } from "./store/holder.ts";
 import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
-import { takeLock } from "./store/lock.ts";
+import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
-export interface OpenOptions {
+export interface OpenOptions extends EffectOptions {
   /** The directory that the agent works in. */
   readonly workspace: string;
   /** Folder of the store. Default: the user's, `$XDG_STATE_HOME/agentrewind`. */
@@ -48,6 +50,13 @@ export interface OpenOptions {
   readonly onCaptureFailure?: "continue" | "stop";
   /** Limits of the agent's own rewinds. Default `{ rewinds: 10, perCheckpoint: 3 }`. */
   readonly budget?: Partial<Budget>;
+  /** How lessons are summed up that have become longer than one message takes (8,000 characters). Default: the newest are told, the others counted. */
+  readonly lessons?: { readonly summarize: (lessons: readonly Lesson[]) => string | Promise<string> };
+  /**
+   * Takes the workspace from a process that holds it and has not answered for three seconds (stopped, hung). What that one still records is refused then; what
+   * its tools do in the workspace and in the world is not: end it. Refused while it is in the middle of a rewind.
+   */
+  readonly takeOver?: boolean;
   /** Bytes of the whole store above which this process warns once. 0: never. Default: `AGENTREWIND_SOFT_LIMIT`, else 20 GiB. */
   readonly softLimit?: number;
   /** Allows `/`, the home folder and its ancestors as workspace. */
@@ -69,6 +78,16 @@ const optionsSchema = z.strictObject({
   exclude: z.array(z.string()).readonly().default([]),
   onCaptureFailure: z.enum(["continue", "stop"]).default("continue"),
   budget: z.strictObject({ rewinds: z.int().min(0).optional(), perCheckpoint: z.int().min(1).optional() }).default({}),
+  lessons: z
+    .strictObject({
+      summarize: z.custom<NonNullable<OpenOptions["lessons"]>["summarize"]>(
+        (value) => typeof value === "function",
+        "must be a function",
+      ),
+    })
+    .optional(),
+  ...effectOptions,
+  takeOver: z.boolean().default(false),
   softLimit: z.int().min(0).optional(),
   allowBroadWorkspace: z.boolean().default(false),
 });
@@ -121,7 +140,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const branches = openBranches(store.sql);
   const self = branches.at(id);
   if (self !== undefined && self.state !== "open") throw ended(self.id, self.state);
-  const lock = takeLock(store.layout.locks, id);
+  const lock = await takeHold(store, id, chosen.takeOver);
   try {
     const { catalog, objects } = store.open(id);
     const environment =
@@ -146,7 +165,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       environment,
       // A rewind that failed and could not be put back (a full disk) is finished before anything else happens here.
       coordinator: makeCoordinator(async () => {
-        if (open && catalog.openIntents().length > 0) await recover(deps);
+        if (!open) return;
+        // The intent may be that of a holder which has replaced this one.
+        catalog.requireHolder();
+        if (catalog.openIntents().length > 0) await recover(deps);
       }),
       async syncLog() {
         await store.syncLog();
@@ -156,6 +178,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
       staleness: makeStaleness(),
+      effects: effectRules(chosen),
+      running: new Set(),
+      summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       track(work) {
         const settled = work.then(
@@ -168,6 +193,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       assertOpen() {
         if (!open)
           throw new RewindError("CLOSED", "This workspace was closed.", { hint: "Open it again with openRewind." });
+        catalog.requireHolder();
       },
     };
     await markLost(deps);
@@ -196,7 +222,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       workspace,
       environmentId: id,
       thread,
-      open: (row) => openAt(store.layout.root, row.folder as string, { ...chosen, environment: "directory" }),
+      open: (row) =>
+        openAt(store.layout.root, row.folder as string, { ...chosen, environment: "directory", takeOver: false }),
     });
     await forks.recover();
     warnAbove(limit, store.sql, store.layout);
@@ -245,6 +272,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       environment,
       thread,
       threads: () => catalog.threads().map((row) => row.name),
+      running() {
+        const name = deps.coordinator.insideOf();
+        return name === undefined ? undefined : thread(name);
+      },
       prune,
       gc,
       fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
@@ -261,6 +292,26 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   } catch (error) {
     lock.release();
     throw asWriteFailure(error, "the store");
+  }
+}
+
+/** How long a holder may take to answer. */
+const answerMs = 3_000;
+
+/** @throws ENVIRONMENT_BUSY */
+async function takeHold({ layout, sql }: Store, environment: string, takeOver: boolean): Promise<Lock> {
+  const held = lockOf(layout.locks, environment);
+  try {
+    return takeLock(layout.locks, environment);
+  } catch (error) {
+    if (!takeOver || !isRewindError(error, "ENVIRONMENT_BUSY")) throw error;
+    if (await answers(layout.locks, environment, answerMs)) {
+      throw new RewindError("ENVIRONMENT_BUSY", "The process that holds this workspace is alive and answers.", {
+        hint: "Close it, or hand it what you want with the `agentrewind` command.",
+        details: { environment },
+      });
+    }
+    return seizeLock(layout.locks, environment, held, () => replaceHolder(sql, environment));
   }
 }
 

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openRewind } from "agentrewind";
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { paintFor } from "../src/cli/paint.ts";
@@ -240,7 +241,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 4,
+        format: 6,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,
@@ -534,5 +535,70 @@ describe("wrong usage and bad input", () => {
     expect(doctor.status).toBe(status);
     expect(doctor.stdout).toContain(platform === "win32" ? "does not run on Windows" : "untested");
     if (platform === "win32") await refused(["list"], 1, "NOT_AVAILABLE", setting);
+  });
+});
+
+describe("effects and lessons", () => {
+  test("list and show tell what was done outside of the workspace, how it ended, and what was learned", async () => {
+    const effects = {
+      send_mail: { class: "irreversible", describe: ({ to }: { to: string }) => `mail to ${to}` },
+      book: {
+        class: "compensable",
+        compensate() {
+          throw new Error("too late");
+        },
+      },
+    } as const;
+    const rewind = await openRewind({ workspace, store, effects, compensate: "always" });
+    const thread = rewind.thread("t");
+    put("a.txt", "one");
+    await thread.checkpoint({ context: { messages: ["m0"] } });
+    await thread.runTool({ tool: "send_mail", args: { to: "ann\u001b[31m" } }, () => "sent");
+    await thread.runTool({ tool: "book", args: { room: 7 } }, () => ({ id: 1 }));
+    let gone = (): void => {};
+    const open = thread.runTool(
+      { tool: "send_mail", args: { to: "bob" } },
+      () =>
+        new Promise<void>((resolve) => {
+          gone = resolve;
+        }),
+    );
+    open.catch(() => {});
+    await expect.poll(() => thread.effects().length).toBe(3);
+    await thread.checkpoint({ context: { messages: ["m0", "m1"] } });
+    await thread.rewind({ to: "c0", lesson: { attempted: "mailing at once", instead: "ask first" } });
+    await rewind.close();
+    gone();
+
+    const listed = await done("list");
+    expect(listed).toContain("Done outside of the workspace (3 effects, the newest last):");
+    expect(listed).toContain('  mail to ann\\x1b[31m at c0: completed -> "sent"\n');
+    expect(listed).toMatch(/ {2}book \{"room":7\} at c0: uncompensated \(too late\)/);
+    expect(listed).toContain("  mail to bob at c0: begun, no result recorded\n");
+    expect(listed).toContain(
+      "Lessons (1 lesson, newest first):\n  c1 -> c0: Tried: mailing at once. Instead: ask first.",
+    );
+
+    const shown = await done("show", "c0");
+    expect(shown).toContain("Done outside of the workspace (3 effects):");
+    expect(shown).toContain("  c1 -> c0: Tried: mailing at once. Instead: ask first.");
+    const one = await json("show", "c0");
+    expect(one.effects.map((effect: { state: string }) => effect.state)).toEqual([
+      "completed",
+      "uncompensated",
+      "unknown",
+    ]);
+    expect(one.lessons).toMatchObject([{ rewind: 1, branch: null, parts: { instead: "ask first" } }]);
+    expect((await json("list"))[0].effects).toHaveLength(3);
+
+    await refused(["rewind", "c1", "--verify", "echo no; false"], 1, "VERIFY_FAILED");
+    expect(await json("rewind", "c1", "--verify", "test -e a.txt")).toMatchObject({ checkpoint: { id: "c1" } });
+    await done("undo");
+
+    const undone = await done("undo");
+    expect(undone).not.toContain("Done in the world");
+    const again = await done("rewind", "c0");
+    expect(again).toContain("Done in the world and not undone:\n  mail to ann");
+    expect(await json("verify")).toEqual([]);
   });
 });

@@ -13,6 +13,8 @@ import {
 import { readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ChatRequest, Message, Reply } from "agentrewind/conformance";
+import { startModelServer } from "agentrewind/conformance";
 import { ToolMessage } from "langchain";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readTree } from "../examples/demo/digest.ts";
@@ -21,9 +23,7 @@ import { createModel } from "../examples/demo/model.ts";
 import { decide } from "../examples/demo/script.ts";
 import { createTools, type Workspace } from "../examples/demo/tools.ts";
 import { createRepository, suitePasses } from "../examples/demo/workspace.ts";
-import { checkRequest } from "../examples/model-server/check.ts";
-import { startModelServer } from "../examples/model-server/server.ts";
-import type { ChatRequest, Message, Reply } from "../examples/model-server/wire.ts";
+import { checkRequest } from "../src/conformance/model-server/check.ts";
 
 let folder: string;
 

@@ -2,10 +2,10 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
+import { type ChatRequest, type Message, textOf } from "agentrewind/conformance";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createPrinter } from "../examples/demo/print.ts";
 import { type DemoRun, runDemo, type StartEvent } from "../examples/demo/run.ts";
-import { type ChatRequest, type Message, textOf } from "../examples/model-server/wire.ts";
 
 const options = { latencyMs: 20, scripted: true };
 

@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { startModelServer } from "agentrewind/conformance";
 import { expect, onTestFinished, test } from "vitest";
-import { startModelServer } from "../examples/model-server/server.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");

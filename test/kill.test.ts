@@ -31,6 +31,7 @@ const operations: readonly ((round: number, nth: number) => Step)[] = [
   (round, nth) => ({ op: "turn", context: { messages: [`turn ${round}`, `${nth}`] } }),
   (_round, nth) => ({ op: "turn", context: { messages: ["durable", `${nth}`] }, durable: true }),
   () => ({ op: "undo" }),
+  (_round, nth) => ({ op: "effect", n: nth % 5 }),
   () => ({ op: "prune", keepLast: 3 }),
 ];
 const commands = [

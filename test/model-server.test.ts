@@ -1,8 +1,9 @@
 // The model server through the real client: replies, streams, latency, and everything that it refuses.
+
+import { type ModelServer, type ModelServerOptions, startModelServer } from "agentrewind/conformance";
 import OpenAI, { APIError } from "openai";
 import type { ChatCompletionMessageParam, ChatCompletionTool } from "openai/resources/chat/completions";
 import { afterEach, describe, expect, test } from "vitest";
-import { type ModelServer, type ModelServerOptions, startModelServer } from "../examples/model-server/server.ts";
 
 const open: ModelServer[] = [];
 

@@ -1,4 +1,4 @@
-// States that a framework names itself, without a framework: which files belong to them, and where the files are brought (F-44, F-45).
+// States that a framework names itself, without a framework: which files belong to them, and where the files are brought (F-46, F-47).
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { NamedState, Rewind, Thread } from "agentrewind";

@@ -42,6 +42,7 @@ test("an empty project installs it, imports it with types, and runs its command"
     "dist/src/index.d.ts",
     "dist/adapters/langchain/index.js",
     "dist/adapters/langgraph/index.js",
+    "dist/adapters/deepagents/index.js",
     "native/binding.gyp",
   ]) {
     expect(shipped).toContain(path);

@@ -1,38 +1,21 @@
 // The example environment in another process passes the exported suite, and a thread rewinds over it.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { openRewind } from "agentrewind";
 import { environmentSuite } from "agentrewind/conformance";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { connectRemote } from "../examples/remote-environment/environment.ts";
+import { remoteServer } from "./helpers/remote.ts";
 import { makePlace } from "./helpers/workspace.ts";
 
 const folder = join(import.meta.dirname, "../examples/remote-environment");
-let server: ChildProcess;
-let url = "";
+const url = remoteServer();
 
-beforeAll(async () => {
-  const tsx = join(import.meta.dirname, "../node_modules/tsx/dist/esm/index.mjs");
-  server = spawn(process.execPath, ["-C", "agentrewind-source", "--import", tsx, join(folder, "server.ts")], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const [port] = await once(createInterface({ input: server.stdout as NodeJS.ReadableStream }), "line");
-  url = `http://127.0.0.1:${port}`;
-});
-
-afterAll(async () => {
-  server.kill("SIGTERM");
-  await once(server, "exit");
-});
-
-for (const { name, run } of environmentSuite({ name: "remote", create: () => connectRemote(url) })) test(name, run);
+for (const { name, run } of environmentSuite({ name: "remote", create: () => connectRemote(url()) })) test(name, run);
 
 test("a thread rewinds over it, and the handle moves", async () => {
   const { workspace, store } = makePlace();
-  const environment = await connectRemote(url);
+  const environment = await connectRemote(url());
   const rewind = await openRewind({ workspace, store, environment });
   const thread = rewind.thread("t");
   await environment.writeFile("a.txt", "right");

@@ -5,12 +5,15 @@ import type { ChannelKinds } from "./channels.ts";
 import { boundariesOf, deliveredIn } from "./messages.ts";
 import { paired } from "./pairing.ts";
 import { abandonedPart, channelsToRestore, newerFromPerson, tellMessage } from "./restore.ts";
+import { besideSummary, effective, withoutVoidSummary } from "./summaries.ts";
 import type { HumanMessages } from "./tools.ts";
 
 export interface EntryOptions {
   readonly kinds: ChannelKinds | undefined;
   readonly humanMessages: HumanMessages;
   readonly align?: AlignOptions;
+  /** What the other middleware would send. */
+  readonly prepared: readonly BaseMessage[];
 }
 
 export interface Entry {
@@ -18,8 +21,8 @@ export interface Entry {
   readonly channels: Readonly<Record<string, unknown>>;
   /** What makes LangGraph's other channels those; null when its state is as it must be, messages included. */
   readonly update: Readonly<Record<string, unknown>> | null;
-  /** True when the messages are no longer those that the other middleware prepared. */
-  readonly replaced: boolean;
+  /** What the model sees, where it is not what the other middleware prepared. */
+  readonly seen: readonly BaseMessage[] | null;
   readonly epoch: number;
 }
 
@@ -33,10 +36,15 @@ export async function enterModelCall(
   const alignment = await thread.align(boundariesOf(stored), options.align);
   const { epoch } = alignment;
   if (alignment.status === "deliver") {
-    return { ...(await takeOver(thread, alignment.results, stored, channels, options)), replaced: true, epoch };
+    return { ...(await takeOver(thread, alignment.results, stored, channels, options)), epoch };
+  }
+  const repaired = await withoutVoidSummary(thread, options.prepared, stored, channels);
+  if (repaired !== undefined) {
+    const messages = paired(repaired.messages);
+    return { ...repaired, messages, seen: effective(messages, repaired.channels), epoch };
   }
   const messages = paired(stored);
-  return { messages, channels, update: messages === stored ? null : {}, replaced: false, epoch };
+  return { messages, channels, update: messages === stored ? null : {}, seen: null, epoch };
 }
 
 async function takeOver(
@@ -44,22 +52,27 @@ async function takeOver(
   results: readonly RewindResult[],
   stored: readonly BaseMessage[],
   channels: Readonly<Record<string, unknown>>,
-  { kinds, humanMessages }: EntryOptions,
-): Promise<Pick<Entry, "messages" | "channels" | "update">> {
+  { kinds, humanMessages, prepared }: EntryOptions,
+): Promise<Omit<Entry, "epoch">> {
   const [moved, ...rest] = results;
   if (moved === undefined || moved.scope === "environment") {
-    return { messages: [...paired(stored), ...results.map((one) => tellMessage(one))], channels, update: {} };
+    const messages = [...paired(stored), ...results.map((one) => tellMessage(one))];
+    return { messages, channels, update: {}, seen: effective(messages, channels) };
   }
   const newer = humanMessages === "drop" ? [] : await newerFromPerson(thread, stored, moved.context);
   const delivered = deliveredIn(abandonedPart(stored, moved.context));
   const update = await channelsToRestore(channels, moved.context, kinds);
   const told = tellMessage(moved, messageForConversation(moved.message, { carried: newer.length, delivered }));
-  return {
-    messages: [...(moved.context.messages as BaseMessage[]), ...newer, told, ...rest.map((one) => tellMessage(one))],
-    channels: {
-      ...channels,
-      ...Object.fromEntries(Object.keys(update).map((name) => [name, moved.context.channels?.[name]])),
-    },
-    update,
+  const messages = [
+    ...(moved.context.messages as BaseMessage[]),
+    ...newer,
+    told,
+    ...rest.map((one) => tellMessage(one)),
+  ];
+  const restored = {
+    ...channels,
+    ...Object.fromEntries(Object.keys(update).map((name) => [name, moved.context.channels?.[name]])),
   };
+  const taken = besideSummary({ messages, update }, prepared, stored, channels);
+  return { ...taken, channels: restored, seen: effective(taken.messages, restored) };
 }

@@ -2,6 +2,7 @@
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import { isRewindError, rewindTool, type Thread, type Turn } from "agentrewind";
 import { type Entry, type EntryOptions, enterModelCall } from "./entry.ts";
+import { withLessons } from "./lessons.ts";
 import { withMarkers } from "./markers.ts";
 import { activityOf, anchorsOf, callsOf, lastAiIndex } from "./messages.ts";
 import { paired, withOnlyCall } from "./pairing.ts";
@@ -12,8 +13,6 @@ export interface ModelCall<Reply> extends EntryOptions {
   /** The messages of the framework's state, and its other channels. */
   readonly stored: readonly BaseMessage[];
   readonly channels: Readonly<Record<string, unknown>>;
-  /** What the framework would show the model of `stored`. */
-  readonly prepared: readonly BaseMessage[];
   readonly markers: boolean;
   readonly signal: AbortSignal | undefined;
   /** Asks the model. Called again from where the conversation then is when a rewind from outside comes first. */
@@ -39,7 +38,7 @@ export async function decide<Reply>(call: ModelCall<Reply>): Promise<{ reply: Re
           ...(signal === undefined ? {} : { signal }),
         },
       );
-      const seen = entry.replaced ? entry.messages : paired(call.prepared);
+      const seen = withLessons(thread, entry.seen ?? paired(call.prepared));
       const shown = call.markers ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
       const reply = await onlyRewind(await call.ask([...shown], entry, turn), call, turn);
       const tools = callsOf(call.messageOf(reply)).some(({ name }) => !toolNames.has(name));

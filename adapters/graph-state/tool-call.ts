@@ -11,7 +11,8 @@ export interface ToolCallRun<Result> {
   /** All calls of the reply. */
   readonly calls: readonly Call[];
   enter(): ReturnType<Thread["enterTool"]>;
-  run(): Promise<Result>;
+  /** @param signal aborts when a rewind ends the tool; undefined for a rewind itself */
+  run(signal: AbortSignal | undefined): Promise<Result>;
 }
 
 export async function runToolCall<Result>({
@@ -25,7 +26,7 @@ export async function runToolCall<Result>({
   if (name === rewindTool.name) {
     const parsed = rewindTool.schema.safeParse(call.args);
     if (!parsed.success) return refusal(badArguments(), name, id);
-    if (calls.length === 1) return run();
+    if (calls.length === 1) return run(undefined);
     const { checkpoint, lesson } = parsed.data;
     return refusal(thread.admissible(checkpoint, lesson) ?? notAlone(), name, id);
   }
@@ -33,7 +34,7 @@ export async function runToolCall<Result>({
   const leave = await enter();
   if (leave === undefined) return failure(name, id, staleRefusal);
   try {
-    return await leave.run(run);
+    return await leave.run(() => run(leave.signal));
   } finally {
     leave();
   }

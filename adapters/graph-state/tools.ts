@@ -6,8 +6,10 @@ import {
   type Context,
   checkpointTool,
   isRewindError,
+  type LessonParts,
   listCheckpointsTool,
   RewindError,
+  type RewindRequest,
   refusalText,
   rewindTool,
 } from "agentrewind";
@@ -27,6 +29,7 @@ export interface ToolOptions {
   readonly channels: (runtime: Runtime) => Readonly<Record<string, unknown>>;
   readonly humanMessages: HumanMessages;
   readonly external: "keep" | "restore";
+  readonly verify: RewindRequest["verify"];
 }
 
 /** What a tool gets as its second argument, as far as it is used here. */
@@ -36,6 +39,11 @@ export interface Runtime {
   readonly toolCall?: { readonly id?: string };
   readonly configurable?: unknown;
   readonly config?: { readonly configurable?: unknown };
+}
+
+interface RewindArguments {
+  readonly checkpoint: string;
+  readonly lesson: string | LessonParts;
 }
 
 export const toolNames: ReadonlySet<string> = new Set([rewindTool.name, listCheckpointsTool.name, checkpointTool.name]);
@@ -60,7 +68,7 @@ export function makeTools(options: ToolOptions) {
     );
   };
 
-  async function rewindCall({ checkpoint, lesson }: { checkpoint: string; lesson: string }, runtime: Runtime) {
+  async function rewindCall({ checkpoint, lesson }: RewindArguments, runtime: Runtime) {
     const callId = callIdOf(runtime);
     try {
       const thread = threadOf(runtime);
@@ -75,6 +83,7 @@ export function makeTools(options: ToolOptions) {
       const result = await thread.rewind({
         to: checkpoint,
         lesson,
+        ...(options.verify === undefined ? {} : { verify: options.verify }),
         by: "agent",
         external: options.external,
         key: `${anchorsOf(before).at(-1) ?? "start"}/${messages[at]?.id}/${callId}`,

@@ -4,7 +4,7 @@ import { ownBut } from "../graph-state/channels.ts";
 /** A compiled agent, as far as it is looked into here. */
 export interface AgentLike {
   readonly graph: { readonly channels: Readonly<Record<string, unknown>> };
-  readonly options?: { readonly middleware?: readonly { readonly wrapToolCall?: unknown }[] };
+  readonly options?: { readonly middleware?: readonly { readonly name?: string; readonly wrapToolCall?: unknown }[] };
 }
 
 /** Not the agent's state: how the framework runs its graph. */

@@ -1,16 +1,18 @@
 // The middleware: a pair at every model decision, the gate before the reply's tools, the fence around a rewind's siblings.
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, getCurrentTaskInput, isGraphBubbleUp } from "@langchain/langgraph";
-import type { Rewind } from "agentrewind";
+import { endedRefusal, isRewindError, type Rewind, type RewindRequest } from "agentrewind";
 import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { type ChannelKinds, kindsOf, ownChannels } from "../graph-state/channels.ts";
+import { runTool } from "../graph-state/effects.ts";
 import { boundariesOf, callsOf, lastAiIndex } from "../graph-state/messages.ts";
 import { decide } from "../graph-state/model-call.ts";
 import { messagesUpdate } from "../graph-state/restore.ts";
 import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
-import { failure, type HumanMessages, makeTools } from "../graph-state/tools.ts";
+import { failure, type HumanMessages, makeTools, refusal, toolNames } from "../graph-state/tools.ts";
 import { type AgentLike, isOwn, toolWrappersOf } from "./channels.ts";
+import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 
 export interface RewindMiddlewareOptions {
   /** Our thread's name for every run; default: the run's `thread_id`. */
@@ -19,6 +21,8 @@ export interface RewindMiddlewareOptions {
   readonly humanMessages?: HumanMessages;
   /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
   readonly external?: "keep" | "restore";
+  /** A command that must succeed in the restored files, or the agent's rewind is taken back and the agent told: `"npm test"`. */
+  readonly verify?: RewindRequest["verify"];
   /** Shows each checkpoint's id to the model at its place in the conversation. Default false: ids are found through the list. */
   readonly markers?: boolean;
 }
@@ -41,6 +45,8 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
    * An agent that had no such middleware keeps its way.
    */
   let wrapsAlone = true;
+  /** Tools that run a subagent. */
+  let delegating: ReadonlySet<string> = new Set();
   const tools = makeTools({
     threads,
     kinds: () => kinds,
@@ -48,6 +54,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     channels: (runtime) => ownChannels(runtime.state, isOwn),
     humanMessages,
     external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    verify: options.verify,
   });
 
   const middleware = createMiddleware({
@@ -55,6 +62,9 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     tools,
 
     async wrapModelCall(request, handler) {
+      if (isSubagent(request.runtime.configurable)) {
+        return handler({ ...request, tools: request.tools.filter((one) => !toolNames.has(String(one.name))) });
+      }
       const stored = request.state.messages as BaseMessage[];
       const { reply, entry } = await decide<Reply>({
         thread: threads.ofModelCall(request.runtime.configurable, stored),
@@ -73,20 +83,31 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     },
 
     async wrapToolCall(request, handler) {
+      if (isSubagent(request.runtime.configurable)) {
+        const { name, id = "" } = request.toolCall;
+        return toolNames.has(name) ? refusal(notForSubagents(), name, id) : handler(request);
+      }
       const { messages } = request.state as { messages: BaseMessage[] };
       const at = Math.max(0, lastAiIndex(messages));
       const before = messages.slice(0, at);
       const thread = threads.ofTools(request.runtime.configurable, before);
       const { name, id: callId = "" } = request.toolCall;
+      const endable = delegating.has(name);
       return runToolCall<Awaited<ReturnType<typeof handler>>>({
         thread,
         call: request.toolCall,
         calls: callsOf(messages[at]),
-        enter: () => thread.enterTool(boundariesOf(before)),
-        async run() {
+        enter: () => thread.enterTool(boundariesOf(before), { endable }),
+        async run(signal) {
+          if (signal === undefined) return handler(request);
           try {
-            return await handler(request);
+            if (!endable) return await runTool(thread, request, handler, messages[at]?.id);
+            const ended = { ...request, tool: endedBy(request.tool, signal) };
+            const result = runTool(thread, ended, handler, messages[at]?.id);
+            return (await unlessEnded(result, signal)) ?? failure(name, callId, endedRefusal);
           } catch (error) {
+            if (isRewindError(error, "STALE_EPOCH")) return refusal(error, name, callId);
+            if (isRewindError(error, "HOLDER_CHANGED")) throw error;
             if (!wrapsAlone || request.runtime.signal?.aborted === true || isLangChains(error)) throw error;
             return failure(name, callId, `${error}\n Please fix your mistakes.`);
           }
@@ -96,10 +117,11 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
   });
 
   return Object.assign(middleware, {
-    /** Learns the kinds of the agent's state channels, so that a rewind restores all of them. Returns the agent. */
+    /** Learns the kinds of the agent's state channels, so that a rewind restores all of them, and which of its tools run subagents. Returns the agent. */
     attach<Agent>(agent: Agent): Agent {
       kinds = kindsOf((agent as unknown as AgentLike).graph.channels, isOwn);
       wrapsAlone = toolWrappersOf(agent as unknown as AgentLike) <= 1;
+      delegating = delegatingToolsOf(agent as unknown as AgentLike);
       return agent;
     },
   });

@@ -1,20 +1,24 @@
 // Hand-built graphs: nodes that record pairs, tools behind a gate, and the agent's own rewind inside of the running graph.
-import { AIMessage, type BaseMessage, isBaseMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, isBaseMessage, type ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import { Runnable } from "@langchain/core/runnables";
 import { AsyncLocalStorageProviderSingleton } from "@langchain/core/singletons";
-import type { LangGraphRunnableConfig } from "@langchain/langgraph";
+import type { Command, LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { ToolNode, ToolNodeOptions } from "@langchain/langgraph/prebuilt";
 import {
   type AlignOptions,
   type Boundary,
   type Checkpoint,
+  isRewindError,
   type Rewind,
   RewindError,
+  type RewindRequest,
   rewindTool,
   staleRefusal,
   type Thread,
 } from "agentrewind";
 import { type ChannelKinds, kindsOf, ownBut, ownChannels } from "../graph-state/channels.ts";
+import { runTool } from "../graph-state/effects.ts";
 import { boundariesOf, callsOf, lastAiIndex, mark } from "../graph-state/messages.ts";
 import { decide } from "../graph-state/model-call.ts";
 import { makeThreads } from "../graph-state/threads.ts";
@@ -36,6 +40,8 @@ export interface RewindGraphOptions {
   readonly external?: "keep" | "restore";
   /** Shows each checkpoint's id to the model at its place in the conversation. Default false: ids are found through the list. */
   readonly markers?: boolean;
+  /** Runs after a restore that the agent asked for; where it fails the old head comes back, and the model is told. */
+  readonly verify?: RewindRequest["verify"];
 }
 
 /** @see rewindGraph */
@@ -82,6 +88,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     channels: (runtime) => channelsOf(runtime, runtime.state),
     humanMessages,
     external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    verify: options.verify,
   });
 
   /** A node may be given a part of the state only; the kinds say which channels there are. */
@@ -135,7 +142,8 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
       inner();
       outer();
     };
-    return Object.assign(leave, { run: <T>(work: () => Promise<T>) => outer.run(() => inner.run(work)) });
+    const run = <T>(work: () => Promise<T>): Promise<T> => outer.run(() => inner.run(work));
+    return Object.assign(leave, { run, signal: inner.signal });
   }
 
   return {
@@ -161,7 +169,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
           humanMessages,
           align: inside ? { placed: true } : where.root === undefined ? {} : where.at,
           async ask(messages, entry, turn) {
-            const given = { ...state, ...(entry.replaced ? entry.channels : {}), [key]: messages };
+            const given = { ...state, ...(entry.update === null ? {} : entry.channels), [key]: messages };
             const own = fenced(config, turn.stale);
             const asked = AsyncLocalStorageProviderSingleton.runWithConfig(own, async () => {
               const result = await (Runnable.isRunnable(callModel)
@@ -199,14 +207,14 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
               calls: callsOf(messages[at]),
               enter: () => enter(where, boundaries, false),
               async run() {
-                if (call.name !== rewindTool.name) return run();
+                if (call.name !== rewindTool.name) return withEffects(where.own, call, messages[at]?.id, run);
                 // It moves the files itself; but what it leaves must be what the graph stands at.
                 if (where.root !== undefined) {
                   const leave = await enter(where, boundaries, false);
                   leave?.();
                   if (leave === undefined) return failure(call.name, call.id ?? "", staleRefusal);
                 }
-                return where.own.inTool ? refusal(besideTools(), call.name, call.id ?? "") : run();
+                return where.own.inTool ? refusal(besideTools(), call.name, call.id ?? "") : run(call);
               },
             });
           },
@@ -280,6 +288,21 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     };
     if (channel.operator !== undefined) return channel.operator(value, write);
     return channel.reducer === undefined ? write : channel.reducer(value, [write]);
+  }
+}
+
+/** @param reply id of the message that holds the call */
+async function withEffects(
+  thread: Thread,
+  call: ToolCall,
+  reply: string | undefined,
+  run: (call: ToolCall) => Promise<ToolMessage | Command>,
+): Promise<ToolMessage | Command> {
+  try {
+    return await runTool(thread, { toolCall: call }, (request) => run(request.toolCall as ToolCall), reply);
+  } catch (error) {
+    if (isRewindError(error, "STALE_EPOCH")) return refusal(error, call.name, call.id ?? "");
+    throw error;
   }
 }
 

@@ -10,8 +10,13 @@ type Result = ToolMessage | Command;
 export interface ToolGate {
   /** Name of the messages' channel. */
   readonly messagesKey: string;
-  /** Runs the tool, or says why it is not run. */
-  pass(call: Call, config: LangGraphRunnableConfig, state: unknown, run: () => Promise<Result>): Promise<Result>;
+  /** Runs the tool (`run`, perhaps with other arguments), or says why it is not run. */
+  pass(
+    call: Call,
+    config: LangGraphRunnableConfig,
+    state: unknown,
+    run: (call: Call) => Promise<Result>,
+  ): Promise<Result>;
 }
 
 export class GatedToolNode extends ToolNode {
@@ -23,7 +28,7 @@ export class GatedToolNode extends ToolNode {
   }
 
   protected override runTool(call: Call, config: LangGraphRunnableConfig, state: unknown): Promise<Result> {
-    return this.#gate.pass(call, config, state, () => super.runTool(call, config, state));
+    return this.#gate.pass(call, config, state, (given) => super.runTool(given, config, state));
   }
 
   /** LangGraph's own reads and writes the channel `messages` only. */

@@ -1,10 +1,17 @@
 // agentrewind/openai: rewind for loops over the OpenAI SDK that were written without it.
-import type { Rewind, Thread } from "agentrewind";
+import type { Rewind, RewindRequest, Thread } from "agentrewind";
 import { type HumanMessages, type Item, Relay, type Replay, storedFormat } from "agentrewind/relay";
 import type { Api } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
 import { type Fetch, rewindFetch } from "./fetch.ts";
 import { responsesApi } from "./responses-api.ts";
+
+export {
+  type ChatEnvironmentTool,
+  environmentTools,
+  type OpenAIEnvironmentTools,
+  type ResponsesEnvironmentTool,
+} from "./environment-tools.ts";
 
 export interface WithRewindOptions {
   /** Name of the thread: one conversation, also across processes. */
@@ -23,6 +30,8 @@ export interface WithRewindOptions {
    * default): where the last reply still asked for something; a finished run begins anew.
    */
   readonly replay?: Replay;
+  /** Runs after each rewind of the agent, for example "npm test"; where it fails, the state that was left comes back and the model is told. */
+  readonly verify?: RewindRequest["verify"];
 }
 
 /** What a client knows of its conversation. */
@@ -68,6 +77,7 @@ export function withRewind<Client extends ClientLike>(
         format: api.format,
         external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
         ...(options.replay === undefined ? {} : { replay: options.replay }),
+        ...(options.verify === undefined ? {} : { verify: options.verify }),
         ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
       });
       relays.set(api, found);
@@ -84,7 +94,7 @@ export function withRewind<Client extends ClientLike>(
     thread,
     messages: async () => (await used()).effective(),
     resume: async () => (await used()).resume(),
-    tool: (name, run) => async (args) => (await used()).runTool(name, args, () => run(args)),
+    tool: (name, run) => async (args) => (await used()).runTool(name, args, run),
   };
   return Object.assign(wrapped, { rewind: known });
 }

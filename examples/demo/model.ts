@@ -1,6 +1,6 @@
 // The model of the demo: a real one when the environment has a key, otherwise the scripted one behind an HTTP server.
 import { ChatOpenAI } from "@langchain/openai";
-import { type ModelServer, startModelServer } from "../model-server/server.ts";
+import { type ModelServer, startModelServer } from "agentrewind/conformance";
 import { decide } from "./script.ts";
 
 export interface DemoModel extends AsyncDisposable {

@@ -1,9 +1,9 @@
 // One run of the demo: a repository with a trap, an agent that can rewind, and what an observer outside of both has seen.
 import { join } from "node:path";
 import { type Checkpoint, type Finding, openRewind } from "agentrewind";
+import type { ChatRequest } from "agentrewind/conformance";
 import { rewindMiddleware } from "agentrewind/langchain";
 import { createAgent } from "langchain";
-import type { ChatRequest } from "../model-server/wire.ts";
 import { forgetLessons, neverRestores } from "./handicaps.ts";
 import { createModel } from "./model.ts";
 import { createTools } from "./tools.ts";

@@ -1,5 +1,5 @@
 // The scripted model: a pure function of the request. What it knows is what stands in its messages, as with any model.
-import { type ChatRequest, type Message, type Reply, textOf } from "../model-server/wire.ts";
+import { type ChatRequest, type Message, type Reply, textOf } from "agentrewind/conformance";
 
 const suite = "npm test";
 const trap = "npm run normalize";

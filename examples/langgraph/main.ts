@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRewind } from "agentrewind";
-import { startModelServer } from "../model-server/server.ts";
+import { startModelServer } from "agentrewind/conformance";
 import { buildGraph } from "./graph.ts";
 import { decide } from "./script.ts";
 

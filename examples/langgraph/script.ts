@@ -1,5 +1,5 @@
 // The model of the example: writes notes, then a draft over them, sees that this was wrong, rewinds, and writes the report.
-import { type ChatRequest, type Reply, textOf } from "../model-server/wire.ts";
+import { type ChatRequest, type Reply, textOf } from "agentrewind/conformance";
 
 const call = (name: string, args: Record<string, unknown>): Reply => ({ toolCalls: [{ name, args }] });
 

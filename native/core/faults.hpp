@@ -46,7 +46,15 @@ namespace agentrewind {
   X(forkPlacedOne, 62, "fork.placed-one") \
   X(forkCommitted, 63, "fork.committed") \
   X(branchEnded, 64, "branch.ended") \
-  X(branchRemoved, 65, "branch.removed")
+  X(branchRemoved, 65, "branch.removed") \
+  X(effectRecorded, 70, "effect.recorded") \
+  X(effectCalled, 71, "effect.called") \
+  X(effectCompleted, 72, "effect.completed") \
+  X(effectCompensating, 73, "effect.compensating") \
+  X(effectCompensated, 74, "effect.compensated") \
+  X(verifyRestored, 75, "verify.restored") \
+  X(verifyPassed, 76, "verify.passed") \
+  X(verifyFailed, 77, "verify.failed")
 
 enum class FaultPoint : unsigned {
 #define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,

@@ -1,4 +1,6 @@
 // `list`: the checkpoints of a thread, oldest first; with `--all` the whole tree.
+import type { Effect } from "../session/effect-types.ts";
+import { describeEffectState } from "../session/effect-views.ts";
 import { describeActivity } from "../session/texts.ts";
 import type { Checkpoint } from "../session/types.ts";
 import { shortChanges } from "./changes.ts";
@@ -7,12 +9,15 @@ import type { Output } from "./output.ts";
 import type { Paint } from "./paint.ts";
 import { chooseThread, nothingSentence, withReader } from "./recorded.ts";
 import { oneLine } from "./safe.ts";
+import { lessonLines } from "./show.ts";
 import { type Row, treeRows } from "./tree.ts";
 import { plural } from "./words.ts";
 
 const labelLimit = 32;
 const doneLimit = 64;
 const filesLimit = 48;
+const effectsShown = 20;
+const lessonsShown = 10;
 
 export function list(global: Global, { all = false }: { readonly all?: boolean }): Promise<Output> {
   return withReader(global, (reader, workspace) => {
@@ -24,12 +29,24 @@ export function list(global: Global, { all = false }: { readonly all?: boolean }
     const thread = recorded.thread(name);
     const whole = thread.checkpoints({ all: true });
     const shown = all ? whole : thread.checkpoints();
+    const effects = thread.effects();
+    const lessons = thread.lessons();
     const others = recorded.threads().filter((one) => one !== name);
     return {
       json: shown,
       text: (paint) => [
         heading(name, others),
         ...(shown.length === 0 ? ["No checkpoints yet."] : table(all ? treeRows(shown) : flat(shown), all, paint)),
+        ...section(
+          `Done outside of the workspace (${plural(effects.length, "effect")}, the newest last):`,
+          effects.slice(-effectsShown).map(effectLine),
+          paint,
+        ),
+        ...section(
+          `Lessons (${plural(lessons.length, "lesson")}, newest first):`,
+          lessons.slice(0, lessonsShown).flatMap(lessonLines),
+          paint,
+        ),
         ...(all ? [] : abandonedLine(global, whole.filter((one) => !one.active && branchOf(one) === null).length)),
       ],
     };
@@ -42,6 +59,11 @@ function heading(name: string, others: readonly string[]): string {
   if (rest > 0) also.push(`${rest} more`);
   return `Thread ${oneLine(name)}${also.length === 0 ? "" : ` (other threads here: ${also.join(", ")})`}`;
 }
+
+const section = (title: string, lines: readonly string[], paint: Paint): string[] =>
+  lines.length === 0 ? [] : ["", paint("bold", title), ...lines, ""];
+
+const effectLine = (effect: Effect): string => `  ${oneLine(describeEffectState(effect))}`;
 
 const flat = (shown: readonly Checkpoint[]): Row[] => shown.map((checkpoint) => ({ checkpoint, depth: 0 }));
 

@@ -25,11 +25,9 @@ export const movedOutput = (global: Global, moved: Moved, as: MovedAs): Output =
   text: (paint) => [
     headline(moved, as, paint),
     ...(as.scope === "context" ? ["Files: left as they are."] : fileLines(moved, as, paint)),
-    ...section(
-      "Done in the world and not undone:",
-      moved.effects.map((one) => `  ${oneLine(one)}`),
-      paint,
-    ),
+    ...section("Done in the world and not undone:", moved.effects.map(indented), paint),
+    ...section("Made up for in the world:", moved.compensated.map(indented), paint),
+    ...section("To be made up for, and that failed:", moved.uncompensated.map(indented), paint),
     "",
     ...wayBack(global, moved, as),
   ],
@@ -83,6 +81,8 @@ function fileLines(moved: Moved, { dryRun }: MovedAs, paint: Paint): string[] {
     ),
   ];
 }
+
+const indented = (text: string): string => `  ${oneLine(text)}`;
 
 const section = (title: string, rest: readonly string[], paint: Paint): string[] =>
   rest.length === 0 ? [] : [paint("bold", title), ...rest];

@@ -69,6 +69,7 @@ export function makeProgram(json: boolean, run: Run): Command {
     .addOption(
       new Option("--scope <scope>", "what goes back (default: both)").choices(["both", "environment", "context"]),
     )
+    .option("--verify <command>", "must succeed in the restored files, or everything is put back")
     .action((id: string, options, command: Command) =>
       start(command, async (global) => (await import("./rewind.ts")).rewind(global, id, options)),
     );

@@ -11,10 +11,11 @@ export interface RewindOptions {
   readonly dryRun?: boolean;
   readonly scope?: Scope;
   readonly paths?: readonly string[];
+  readonly verify?: string;
 }
 
 export async function rewind(global: Global, to: string, options: RewindOptions): Promise<Output> {
-  const { scope = "both", dryRun = false, lesson, paths } = options;
+  const { scope = "both", dryRun = false, lesson, paths, verify } = options;
   // The key makes it one rewind, also when the holder ends before it answers.
   const request = {
     to,
@@ -23,6 +24,7 @@ export async function rewind(global: Global, to: string, options: RewindOptions)
     key: randomUUID(),
     ...(lesson === undefined ? {} : { lesson }),
     ...(paths === undefined ? {} : { paths }),
+    ...(verify === undefined ? {} : { verify }),
   };
   const moved = await give<Moved>(global, {
     command: "rewind",

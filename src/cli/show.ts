@@ -1,4 +1,5 @@
 // `show`: everything about one checkpoint.
+import { describeEffectState } from "../session/effect-views.ts";
 import type { Checkpoint, Lesson, ToolAction } from "../session/types.ts";
 import { changeLines, countChanges } from "./changes.ts";
 import type { Global } from "./global.ts";
@@ -68,6 +69,11 @@ function lines(one: Shown, paint: Paint): string[] {
       paint,
     ),
     ...section(
+      `Done outside of the workspace (${plural(one.effects.length, "effect")}):`,
+      one.effects.map((effect) => `  ${oneLine(describeEffectState(effect))}`),
+      paint,
+    ),
+    ...section(
       `Lessons (${plural(one.lessons.length, "lesson")}, newest first):`,
       one.lessons.flatMap(lessonLines),
       paint,
@@ -103,7 +109,10 @@ function describeAction({ tool, input, output, failed }: ToolAction): string {
   return `${tool} ${input}${result}`;
 }
 
-const lessonLines = ({ text, from, to }: Lesson): string[] => indented(`${from} -> ${to}: ${text}`);
+export const lessonLines = ({ text, from, to, branch, covers }: Lesson): string[] =>
+  indented(
+    `${from} -> ${to}${branch === null ? "" : ` in ${branch}`}${covers.length === 0 ? "" : `, sums up ${covers.length}`}: ${text}`,
+  );
 
 const indented = (text: string): string[] =>
   safe(text)

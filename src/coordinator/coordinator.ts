@@ -10,32 +10,50 @@ export interface Coordinator {
   /** Runs `work` when no capture, restore or other exclusive work runs. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair.
+   * As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair. Ends the tools that may be ended.
    * @throws INSIDE_TOOL from inside of a tool, which would wait for itself
    */
   betweenTools<T>(work: () => Promise<T>): Promise<T>;
   /** Marks a model call or a tool as running; call the result when it ends. */
   enter(what: "model" | "tool"): () => void;
-  /** As `enter("tool")`; what `run` calls is known to be inside of this tool. */
-  enterTool(): RunningTool;
   /** Whether a tool runs. */
   inTool(): boolean;
+  /** As `enter("tool")`; what `run` calls is known to be inside of this tool. */
+  enterTool(entry?: ToolEntry): RunningTool;
+  /** Tells the tools that may be ended to end. */
+  endTools(): void;
+  /**
+   * The thread whose tool asks, also when that tool has returned and left the asker running; undefined outside of all tools.
+   * @throws STALE_EPOCH when a rewind ended that tool, or one around it
+   */
+  insideOf(): string | undefined;
   /** Runs `work` at the next turn boundary, at once when nothing runs. */
   atBoundary<T>(work: () => Promise<T>): Promise<T>;
   /** A turn begins: requests that wait for the boundary run now, unless a tool still runs (the turn is then one inside of it). */
   boundary(): Promise<void>;
 }
 
+export interface ToolEntry {
+  /** The conversation to which it belongs. */
+  readonly thread?: string;
+  /** A rewind ends it (`RunningTool.signal`) instead of waiting until it is done: it runs an agent of its own. Default false. */
+  readonly endable?: boolean;
+}
+
 /** Call it when the tool has ended. */
 export interface RunningTool {
   (): void;
   run<T>(work: () => Promise<T>): Promise<T>;
+  /** Aborted when a rewind ends this tool: return at once, and give nothing back that comes later. */
+  readonly signal: AbortSignal;
 }
 
 /** What a tool that runs leaves in everything that it starts. */
 interface Frame {
   ended: boolean;
   readonly outer: Frame | undefined;
+  readonly thread: string | undefined;
+  readonly control: AbortController;
 }
 
 /** @param settle runs before each exclusive work: finishes what an earlier one had to leave half done */
@@ -47,6 +65,7 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
   let waiting: (() => Promise<void>)[] = [];
   let timer: NodeJS.Timeout | undefined;
   const frames = new AsyncLocalStorage<Frame>();
+  const endable = new Set<Frame>();
 
   const exclusive = <T>(work: () => Promise<T>): Promise<T> => {
     const result = tail.then(settle).then(work);
@@ -82,10 +101,18 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
   async function betweenTools<T>(work: () => Promise<T>): Promise<T> {
     requireOutside();
     for (;;) {
-      if (tools > 0) await new Promise<void>((resolve) => toolsEnded.push(resolve));
+      if (tools > 0) {
+        const ended = new Promise<void>((resolve) => toolsEnded.push(resolve));
+        endTools();
+        await ended;
+      }
       const done = await exclusive(async () => (tools > 0 ? undefined : { value: await work() }));
       if (done !== undefined) return done.value;
     }
+  }
+
+  function endTools(): void {
+    for (const frame of endable) frame.control.abort(endedTool());
   }
 
   function leaveTool(): void {
@@ -112,14 +139,26 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     betweenTools,
     enter,
     inTool: () => tools > 0,
-    enterTool() {
+    enterTool(entry = {}) {
       const leave = enter("tool");
-      const frame: Frame = { ended: false, outer: frames.getStore() };
+      const control = new AbortController();
+      const frame: Frame = { ended: false, outer: frames.getStore(), thread: entry.thread, control };
+      if (entry.endable === true) endable.add(frame);
       const end = (): void => {
         frame.ended = true;
+        endable.delete(frame);
         leave();
       };
-      return Object.assign(end, { run: <T>(work: () => Promise<T>): Promise<T> => frames.run(frame, work) });
+      const run = <T>(work: () => Promise<T>): Promise<T> => frames.run(frame, work);
+      return Object.assign(end, { run, signal: control.signal });
+    },
+    endTools,
+    insideOf() {
+      const inner = frames.getStore();
+      for (let frame = inner; frame !== undefined; frame = frame.outer) {
+        if (frame.control.signal.aborted) throw endedTool();
+      }
+      return inner?.thread;
     },
     atBoundary(work) {
       return new Promise((resolve, reject) => {
@@ -132,3 +171,8 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     },
   };
 }
+
+const endedTool = (): RewindError =>
+  new RewindError("STALE_EPOCH", "This was begun before the conversation was rewound, and is not done any more.", {
+    hint: "Drop it and go on from the restored context.",
+  });

@@ -3,7 +3,7 @@ import { isRewindError, RewindError } from "../errors.ts";
 import { refusalText, siblingRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { checkpointTool, listCheckpointsTool, rewindTool } from "../session/tools.ts";
-import type { Context } from "../session/types.ts";
+import type { Context, RewindRequest } from "../session/types.ts";
 import { type Call, callerEntry, type Entry, type Format, type Item } from "../wire/index.ts";
 import type { ModelReply } from "./types.ts";
 
@@ -16,6 +16,7 @@ export interface OwnCallOptions {
   /** The context in which the calls were made. */
   readonly current: Context;
   readonly external: "keep" | "restore";
+  readonly verify: RewindRequest["verify"] | undefined;
   /** How many messages of a person the rewind must not cross and would. */
   crossing(target: string): Promise<number>;
 }
@@ -72,6 +73,7 @@ async function rewindBy(thread: Thread, call: Call, options: OwnCallOptions): Pr
       lesson,
       by: "agent",
       external: options.external,
+      ...(options.verify === undefined ? {} : { verify: options.verify }),
       key: options.key(call),
       current: options.current,
       delivery: "pending",

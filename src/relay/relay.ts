@@ -2,7 +2,7 @@
 // answers calls of the rewind tools itself, and leaves abandoned turns out of what the model sees.
 import { isRewindError } from "../errors.ts";
 import type { Boundary } from "../session/alignment.ts";
-import { staleRefusal } from "../session/texts.ts";
+import { refusalText, staleRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { rewindTool } from "../session/tools.ts";
 import type { Turn } from "../session/turn.ts";
@@ -89,18 +89,30 @@ export class Relay {
    * Runs a tool of the caller for the call of its last reply that has these arguments: once for each call, also when the loop starts over. What was rewound
    * meanwhile does not run.
    */
-  async runTool<Result>(tool: string, args: unknown, run: () => Promise<Result> | Result): Promise<Result | string> {
+  async runTool<Args, Result>(
+    tool: string,
+    args: Args,
+    run: (args: Args) => Promise<Result> | Result,
+  ): Promise<Result | string> {
     const open = this.#open;
     const call = open?.claim(tool, args);
-    if (open === undefined || call === undefined) return run();
+    if (open === undefined || call === undefined) return run(args);
     const recorded = this.#recorded(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
     const running = await this.#thread.enterTool(open.anchor === null ? [] : [{ anchor: open.anchor, tool: false }]);
     if (running === undefined) return staleRefusal;
     try {
-      const value = await running.run(async () => run());
-      await this.#thread.journal.put({ [toolKey(open.name, call)]: { value: value ?? null } });
-      return value;
+      const callId = `${open.name}/${call.id}`;
+      const outcome = await running.run(() =>
+        this.#thread.runTool<Result>({ tool, args, callId }, (given) => run(given as Args)),
+      );
+      // What was held may be answered otherwise next time.
+      if (outcome.status === "held") return outcome.message;
+      await this.#thread.journal.put({ [toolKey(open.name, call)]: { value: outcome.result ?? null } });
+      return outcome.result;
+    } catch (error) {
+      if (isRewindError(error, "STALE_EPOCH")) return refusalText(error);
+      throw error;
     } finally {
       running();
     }
@@ -202,6 +214,7 @@ export class Relay {
       key: (call) => `${anchor ?? "start"}/${call.id}`,
       current: contextOf(format, conversation),
       external: this.#options.external,
+      verify: this.#options.verify,
       crossing: (target) => this.#crossing(conversation, target),
     });
     if (outcome.kind === "rewound") return { conversation, entries: [], moved: true };

@@ -1,5 +1,6 @@
 // The relay's words: what it is given and what it gives back.
 import type { Thread } from "../session/thread.ts";
+import type { RewindRequest } from "../session/types.ts";
 import type { Format, Item } from "../wire/index.ts";
 import type { Replay } from "./log.ts";
 
@@ -14,6 +15,8 @@ export interface RelayOptions {
   readonly external: "keep" | "restore";
   /** Default "unfinished". */
   readonly replay?: Replay;
+  /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
+  readonly verify?: RewindRequest["verify"];
 }
 
 /** What a model answered. */

@@ -1,6 +1,6 @@
 // What is shown to models and people is bounded, and masked before it is stored.
 import { RewindError } from "../errors.ts";
-import { maskSecrets, shorten } from "./lessons.ts";
+import { maskSecrets, shorten } from "./mask.ts";
 import type { Activity } from "./types.ts";
 
 const textLimit = 400;

@@ -19,6 +19,7 @@ const commands = {
     thread: threadName,
     to: z.string(),
     lesson: z.string().optional(),
+    verify: z.string().optional(),
     scope: z.enum(["both", "environment", "context"]).optional(),
     paths: z.array(z.string()).optional(),
     dryRun: z.boolean().optional(),
@@ -83,6 +84,8 @@ export async function performControl(
     requireWaiting();
     return fork(id as string, rest);
   }
+  // The boundary is behind a subagent that runs; what will be refused ends none.
+  if (given.dryRun !== true && willMove(thread, request.command, given.to)) deps.coordinator.endTools();
   return deps.coordinator.atBoundary(async () => {
     requireWaiting();
     const { thread: _, ...rest } = given;
@@ -92,6 +95,16 @@ export async function performControl(
     if (request.command === "diff") return thread.diff(given.from as string, given.to as string | undefined);
     return withoutContext(await thread.rewind(rest as unknown as RewindRequest));
   });
+}
+
+function willMove(thread: Thread, command: string, to: unknown): boolean {
+  if (command === "undo") return thread.canUndo();
+  if (command !== "rewind") return false;
+  try {
+    return thread.get(to as string) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 /** A context can be large and is of no use outside of its framework. */

@@ -3,8 +3,9 @@ import type { Coordinator } from "../coordinator/coordinator.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Catalog } from "../store/catalog.ts";
 import type { Objects } from "../store/objects.ts";
+import type { EffectRules } from "./effect-rules.ts";
 import type { Staleness } from "./staleness.ts";
-import type { Budget } from "./types.ts";
+import type { Budget, Lesson } from "./types.ts";
 
 export interface SessionDeps {
   readonly catalog: Catalog;
@@ -16,6 +17,11 @@ export interface SessionDeps {
   readonly onCaptureFailure: "continue" | "stop";
   readonly budget: Budget;
   readonly staleness: Staleness;
+  readonly effects: EffectRules;
+  /** Effects whose calls run in this process. */
+  readonly running: Set<number>;
+  /** Sums up lessons that have become too long to tell. */
+  readonly summarizeLessons?: ((lessons: readonly Lesson[]) => string | Promise<string>) | undefined;
   /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */
   readonly restoresChannels: Map<string, () => boolean>;
   /** `close` waits for work in the background that is given here. */

@@ -3,10 +3,13 @@ import { performance } from "node:perf_hooks";
 import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
-import type { CheckpointRow, NewCheckpoint, RewindRow, ThreadRow } from "../store/rows.ts";
+import type { CheckpointRow, NewCheckpoint, NewLesson, RewindRow, ThreadRow } from "../store/rows.ts";
+import { compensate, type EffectsTold, effectsToTell } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
-import { lessonsToTell } from "./lessons.ts";
+import { isSameLesson, lessonsToTell } from "./lessons.ts";
 import { lineBetween, type MoveResult, manifestOf, noActivity, nothing, type Payload } from "./move.ts";
+import { requireVerified } from "./restored-check.ts";
+import { summarizeLessons } from "./summary.ts";
 import { describeActivity, rewindMessage } from "./texts.ts";
 import { branchId } from "./views.ts";
 
@@ -23,14 +26,25 @@ export async function finish(
   const { catalog, environment } = deps;
   const target = catalog.checkpoint(payload.target) as CheckpointRow;
   const left = catalog.checkpoint(payload.left) as CheckpointRow;
+  const { verify = null, compensate: owed = [] } = payload;
+  // What makes up for effects must not have run where a check may still take the rewind back.
+  if (verify === null) await compensate(deps, owed);
   reportProgress(payload.kind, "restoring the files");
   const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target, since);
   fault("rewind.restored");
+  if (verify !== null) {
+    await requireVerified(deps, verify, target, left);
+    await compensate(deps, owed);
+  }
 
   const inContext = new Set(JSON.parse(target.lessons) as number[]);
   const older = payload.scope === "environment" ? [] : lessonsToTell(catalog.lessons(thread.id), inContext);
-  const told = payload.lesson === null ? older : older.filter((row) => row.text !== payload.lesson);
+  const lesson: NewLesson | null = typeof payload.lesson === "string" ? { text: payload.lesson } : payload.lesson;
+  const told = lesson === null ? older : older.filter((row) => !isSameLesson(row.text, lesson.text));
+  const summary = await summarizeLessons(deps, lesson, told);
   const before = lineBetween(deps, target.id, left.id).find((row) => describeActivity(JSON.parse(row.activity)) !== "");
+  const outside =
+    payload.scope === "environment" ? noEffects : effectsToTell(deps, thread, target, payload.compensate ?? []);
   const message = rewindMessage({
     target: `c${target.seq}`,
     before: before === undefined ? "" : describeActivity(JSON.parse(before.activity), { results: false }),
@@ -41,14 +55,18 @@ export async function finish(
     notRestored,
     kept: payload.keep,
     conflicts: payload.conflicts,
-    effects: [],
+    effects: outside.effects,
+    compensated: [...outside.compensated, ...outside.revoked],
     delivered: payload.deliveredTexts,
     carried: payload.carried,
     processes: environment.capabilities.processes,
-    lessons: [...(payload.lesson === null ? [] : [{ text: payload.lesson }]), ...told],
+    lessons: [...(lesson === null ? [] : [lesson]), ...(summary === null ? told : [summary])],
   });
   const result: MoveResult = {
     message,
+    effects: outside.effects,
+    compensated: outside.compensated,
+    uncompensated: outside.uncompensated,
     restored,
     notRestored,
     external: payload.external,
@@ -69,13 +87,13 @@ export async function finish(
       target: made ?? payload.target,
       delivered: payload.delivered,
       undoes: payload.undoes,
-      lesson: payload.lesson,
+      newLessons: [...(summary === null ? [] : [summary]), ...(lesson === null ? [] : [lesson])],
       lessons:
         made !== null
           ? made.lessons
           : payload.kind === "align"
             ? [...inContext]
-            : [...inContext, ...told.map((one) => one.id)],
+            : [...inContext, ...(summary === null ? told.map((one) => one.id) : [])],
       moveThread: payload.scope !== "environment" || made !== null,
       moveTimeline: payload.scope !== "context",
       adopts: payload.adopts,
@@ -89,6 +107,8 @@ export async function finish(
   deps.track(deps.syncLog().catch(() => {}));
   return row;
 }
+
+const noEffects: EffectsTold = { effects: [], revoked: [], compensated: [], uncompensated: [] };
 
 interface RestoredTo {
   readonly restored: FileChanges;

@@ -1,6 +1,6 @@
 // What moves a thread's head: a rewind, an undo, an alignment or an adoption, and what is stored of it.
 import type { FileChanges, Manifest, Problem } from "../environment/environment.ts";
-import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
+import type { CheckpointRow, NewLesson, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { Activity, Scope } from "./types.ts";
 
@@ -16,7 +16,9 @@ export interface Move {
   readonly adopts: number | null;
   readonly external: "keep" | "restore";
   readonly key: string | null;
-  readonly lesson: string | null;
+  readonly lesson: NewLesson | null;
+  /** Must succeed in the restored files; null: nothing must. */
+  readonly verify: Check | null;
   readonly undoes: number | null;
   readonly delivered: boolean;
   readonly deliveredTexts: readonly string[];
@@ -25,9 +27,18 @@ export interface Move {
   readonly storeCurrent: (() => Promise<{ name: string; messages: number; serializer: string }>) | null;
 }
 
-/** What is stored of a rewind, so that it can be told again. */
+/** A command, and how long it may take. */
+export interface Check {
+  readonly command: string | readonly string[];
+  readonly timeoutMs: number;
+}
+
+/** What is stored of a rewind, so that it can be told again; what older versions did not store is not there. */
 export interface MoveResult {
   readonly message: string;
+  readonly effects?: readonly string[];
+  readonly compensated?: readonly string[];
+  readonly uncompensated?: readonly string[];
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
   readonly external: readonly string[];
@@ -40,20 +51,16 @@ export interface MoveResult {
 export interface Payload
   extends Pick<
     Move,
-    | "kind"
-    | "by"
-    | "scope"
-    | "paths"
-    | "adopts"
-    | "key"
-    | "lesson"
-    | "undoes"
-    | "delivered"
-    | "deliveredTexts"
-    | "carried"
+    "kind" | "by" | "scope" | "paths" | "adopts" | "key" | "undoes" | "delivered" | "deliveredTexts" | "carried"
   > {
   readonly target: number;
   readonly left: number;
+  /** A text in intents of older versions. */
+  readonly lesson: NewLesson | string | null;
+  /** Missing in intents of older versions, as is `compensate`. */
+  readonly verify?: Check | null;
+  /** Effects for which this move makes up, newest first. */
+  readonly compensate?: readonly number[];
   /** Number of the checkpoint that a restore of paths makes. */
   readonly seq: number | null;
   readonly headBefore: number | null;

@@ -5,6 +5,7 @@ import { isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, RewindRow } from "../store/rows.ts";
+import { toCompensate } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { finish } from "./finish.ts";
@@ -45,6 +46,8 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
           ),
           move.paths,
         );
+  if (move.verify !== null && left.state === "not-restorable") throw uncheckable(left);
+  const compensates = move.scope === "both" && (move.kind === "rewind" || move.kind === "undo");
   const payload: Payload = {
     target: move.target.id,
     left: left.id,
@@ -57,6 +60,8 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
     adopts: move.adopts,
     key: move.key,
     lesson: move.lesson,
+    verify: move.verify,
+    compensate: compensates ? toCompensate(deps, move.thread, move.target) : [],
     undoes: move.undoes,
     delivered: move.delivered,
     deliveredTexts: move.deliveredTexts,
@@ -83,6 +88,17 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
       },
     );
   }
+}
+
+/** Where a check fails the state that was left comes back: it must be there. */
+function uncheckable(left: CheckpointRow): RewindError {
+  return new RewindError(
+    "NOT_RESTORABLE",
+    `The state that would be left cannot be put back if the check fails: ${left.reason}.`,
+    {
+      hint: "Rewind without a check.",
+    },
+  );
 }
 
 /** The state that is left; null when the workspace is gone, which nothing can capture and a rewind mends. */
@@ -133,6 +149,8 @@ async function keepLeft(
       problems: captured?.problems ?? [],
       timings: { exposedMs: captured?.captureMs ?? 0, overlappedMs: 0, bytes: captured?.bytes ?? 0 },
       lessons: JSON.parse(move.thread.lessons) as number[],
+      // The head's own context does not tell of what was done since.
+      effectsUpTo: current === undefined ? null : catalog.effectMark(move.thread.id),
     },
     issued,
     false,
@@ -158,6 +176,7 @@ async function putBack(
   try {
     if (payload.scope !== "context" && left.state !== "not-restorable")
       await deps.environment.restore(manifestOf(left));
+    if (isRewindError(cause, "VERIFY_FAILED")) fault("verify.failed");
     deps.catalog.closeIntent(intent, "undone");
   } catch {
     throw new RewindError(

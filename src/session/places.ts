@@ -26,7 +26,7 @@ export interface NamedState {
 const nowhere: Place = { at: {}, touched: true, waiting: [] };
 
 /**
- * Says which files belong to a state (F-44): those of a checkpoint, or the files as they are now, of which whoever looks next makes one.
+ * Says which files belong to a state (F-46): those of a checkpoint, or the files as they are now, of which whoever looks next makes one.
  * @returns what to call when the framework has stored the state: killed in between, it goes on from the state before, and so do the files
  */
 export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedState): () => void {
@@ -123,7 +123,7 @@ export interface PositionActions {
 }
 
 /**
- * Brings the files to where the framework stands (F-45); undefined where nothing is known of its states.
+ * Brings the files to where the framework stands (F-47); undefined where nothing is known of its states.
  * @param anew what tools of an earlier run from there did is to go
  */
 export async function alignPosition(

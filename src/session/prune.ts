@@ -68,7 +68,10 @@ export async function pruneCheckpoints(
   if (policy.last !== undefined) for (const id of newest(deps, rows, chosen, policy.last)) kept.add(id);
   keepForkPoints(rows, kept);
   const going = rows.filter((row) => !kept.has(row.id));
-  const gone = request.dryRun === true ? going : await removeCheckpoints(sql, environment, going, breathe);
+  const gone =
+    request.dryRun === true
+      ? going
+      : await removeCheckpoints(sql, environment, going, breathe, deps.catalog.requireHolder);
   if (gone.length > 0 && request.dryRun !== true) await compareAnew(deps, breathe);
   return {
     pruned: gone.map((row) => ({ thread: row.thread_name, id: `c${row.seq}` })),

@@ -24,6 +24,8 @@ export interface PairRequest {
   readonly activity: Activity;
   readonly signal?: AbortSignal | undefined;
   readonly seq: number;
+  /** The thread's newest effect of which the context can tell; null for the head's context. */
+  readonly effectsUpTo: number | null;
   /** The epoch in which the context was read; null for the head's, which is read when the pair's turn comes. */
   readonly issued: number | null;
 }
@@ -108,6 +110,7 @@ export class Recorder {
         problems: captured?.problems ?? [],
         timings: { exposedMs: 0, overlappedMs: workMs, bytes: (captured?.bytes ?? 0) + stored.bytes },
         lessons: JSON.parse(thread.lessons) as number[],
+        effectsUpTo: request.effectsUpTo,
       },
       request.issued ?? catalog.epoch(),
     );

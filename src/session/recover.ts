@@ -23,6 +23,8 @@ async function finishAll(deps: SessionDeps): Promise<void> {
     const thread = catalog.threads().find((row) => row.id === intent.thread) as ThreadRow;
     const found = payload.scope === "context" ? undefined : await keepFound(deps, thread, left, target);
     try {
+      // Its check may have been under way: nobody waits for it here, and what was left is what was true before.
+      if (payload.verify) throw new Error("the check of this rewind was interrupted");
       const measured = { start: performance.now(), bytes: 0 };
       await finish(deps, intent.id, thread, payload, catalog.epoch(), measured, found?.manifest);
     } catch {

@@ -3,7 +3,7 @@ import { performance } from "node:perf_hooks";
 import type { Restored } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
+import type { CheckpointRow, NewLesson, RewindRow, ThreadRow } from "../store/rows.ts";
 import {
   requireBudget,
   requireChannels,
@@ -12,13 +12,15 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
+import { effectsToTell, requireCrossable } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
-import { cleanLesson, toLesson } from "./lessons.ts";
+import { cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { type Move, type MoveResult, manifestOf, nothing } from "./move.ts";
 import { cleanPaths, selectPaths } from "./paths.ts";
 import { attributedLine, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
+import { cleanCheck } from "./restored-check.ts";
 import { loadContext, opaqueSerializer } from "./serializer.ts";
 import { rewindMessage } from "./texts.ts";
 import type { Tree } from "./tree.ts";
@@ -48,10 +50,13 @@ export class Rewinder {
     if (repeated !== undefined) return this.#repeat(thread, repeated);
     const target = requireCheckpoint(this.#deps, thread, request.to);
     const lesson = request.lesson === undefined && by === "caller" ? null : cleanLesson(request.lesson ?? "");
+    const verify = cleanCheck(request.verify);
     if (by === "agent") requireBudget(this.#deps, thread, target);
     if (paths === null) requireDecision(this.#deps, target, scope);
     requireRestorable(this.#deps, target, scope);
     requireOwnTimeline(this.#deps, thread, target, scope, paths);
+    if (scope !== "environment" && (by === "agent" || request.crossEffects !== true))
+      requireCrossable(this.#deps, thread, target);
     const delivered = this.#isDelivered(thread, request.delivery);
     if (!delivered && scope !== "environment") requireChannels(this.#deps, thread, target);
     const { external = "restore" } = request;
@@ -70,6 +75,7 @@ export class Rewinder {
       external,
       key,
       lesson,
+      verify,
       undoes: null,
       delivered,
       deliveredTexts: request.delivered ?? [],
@@ -77,6 +83,14 @@ export class Rewinder {
       storeCurrent: current === undefined ? null : () => this.#recorder.storeContext(thread, current),
     };
     return this.result(await performMove(this.#deps, move));
+  }
+
+  canUndo(): boolean {
+    const { thread } = this.#tree;
+    if (thread === undefined) return false;
+    return this.#deps.catalog
+      .rewinds(thread.id)
+      .some((row) => isUndoable(row) && row.undone === 0 && row.left_at !== null);
   }
 
   /** Runs alone. @throws NOTHING_TO_UNDO */
@@ -166,10 +180,12 @@ export class Rewinder {
       message: stored.message,
       restored: stored.restored,
       notRestored: stored.notRestored,
-      effects: [],
+      effects: stored.effects ?? [],
+      compensated: stored.compensated ?? [],
+      uncompensated: stored.uncompensated ?? [],
       conflicts: stored.conflicts,
       external: stored.external,
-      lessons: catalog.lessons(row.thread).map(toLesson),
+      lessons: distinctLessons(catalog.lessons(row.thread)).map(toLesson),
       epoch: row.epoch,
       timings: stored.timings,
     };
@@ -199,6 +215,7 @@ export class Rewinder {
     const kept = external === "keep" ? attributed.external : [];
     const { restored, notRestored } =
       scope === "context" ? { restored: nothing, notRestored: [] } : await this.#preview(target, paths, new Set(kept));
+    const { effects } = scope === "environment" ? { effects: [] } : effectsToTell(this.#deps, thread, target, []);
     return {
       scope,
       paths,
@@ -214,18 +231,20 @@ export class Rewinder {
         notRestored,
         kept,
         conflicts: attributed.conflicts,
-        effects: [],
+        effects,
         delivered: [],
         carried: 0,
         processes: environment.capabilities.processes,
-        lessons: lesson === null ? [] : [{ text: lesson }],
+        lessons: lesson === null ? [] : [lesson],
       }),
       restored,
       notRestored,
-      effects: [],
+      effects,
+      compensated: [],
+      uncompensated: [],
       conflicts: attributed.conflicts,
       external: attributed.external,
-      lessons: catalog.lessons(thread.id).map(toLesson),
+      lessons: distinctLessons(catalog.lessons(thread.id)).map(toLesson),
       epoch: catalog.epoch(),
       timings: { exposedMs: performance.now() - start, overlappedMs: 0, bytes },
     };
@@ -246,7 +265,7 @@ interface Planned {
   readonly scope: Scope;
   readonly paths: readonly string[] | null;
   readonly external: "keep" | "restore";
-  readonly lesson: string | null;
+  readonly lesson: NewLesson | null;
   /** The checkpoint that the rewind made which is being undone. */
   readonly undone: number | null;
 }
@@ -274,6 +293,7 @@ function alignment(thread: ThreadRow, target: CheckpointRow): Move {
     external: "restore",
     key: null,
     lesson: null,
+    verify: null,
     undoes: null,
     delivered: true,
     deliveredTexts: [],

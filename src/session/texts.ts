@@ -1,7 +1,8 @@
 // What a model or a person reads: the list of checkpoints, the message after a rewind, refusals. Product text: short, concrete, with ids.
 import type { FileChanges, Problem } from "../environment/environment.ts";
 import type { RewindError } from "../errors.ts";
-import { lessonsLimit, shorten } from "./lessons.ts";
+import { boundedLessons } from "./lessons.ts";
+import { shorten } from "./mask.ts";
 import type { Activity, Checkpoint, Lesson, Scope, ToolAction } from "./types.ts";
 
 const inputLimit = 160;
@@ -9,6 +10,7 @@ const callLimit = 100;
 const outputLimit = 120;
 const pathsShown = 6;
 const deliveredShown = 3;
+const effectsShown = 20;
 const deliveredLimit = 300;
 /** Candidates in one list; the newest and the labelled ones stay. */
 const listLimit = 40;
@@ -104,6 +106,8 @@ export interface RewindMessageParts {
   readonly kept: readonly string[];
   readonly conflicts: readonly string[];
   readonly effects: readonly string[];
+  /** Effects that were made up for. */
+  readonly compensated?: readonly string[];
   readonly delivered: readonly string[];
   readonly carried: number;
   /** False where running programs stay as they are. */
@@ -143,7 +147,8 @@ export function rewindMessage(parts: RewindMessageParts): string {
   }
   if (parts.scope !== "context") lines.push(...fileLines(parts));
   lines.push(...carriedLines(parts.carried), ...doneLines(parts.effects, parts.delivered));
-  if (parts.lessons.length > 0) lines.push("", "Lessons so far, newest first:", ...boundedLessons(parts.lessons));
+  lines.push(...listed("Taken back in the world too, not in force any more:", parts.compensated ?? []));
+  if (parts.lessons.length > 0) lines.push("", "Lessons so far, newest first:", ...lessonLines(parts.lessons));
   lines.push("", goOn);
   return lines.join("\n");
 }
@@ -160,21 +165,34 @@ const carriedLines = (count: number): string[] =>
       ];
 
 function doneLines(effects: readonly string[], delivered: readonly string[]): string[] {
-  const done = [
-    ...effects,
+  return listed("Already done or delivered, do not repeat:", [
+    ...newest(effects),
     ...delivered.slice(-deliveredShown).map((text) => `you told the person: "${oneLine(text, deliveredLimit)}"`),
-  ];
-  return done.length === 0 ? [] : ["", "Already done or delivered, do not repeat:", ...done.map((line) => `- ${line}`)];
+  ]);
 }
+
+const listed = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : ["", title, ...newest(lines).map((line) => `- ${line}`)];
+
+/** @param lines oldest first */
+const newest = (lines: readonly string[]): string[] =>
+  lines.length <= effectsShown
+    ? [...lines]
+    : [`(${lines.length - effectsShown} earlier ones are not shown)`, ...lines.slice(-effectsShown)];
 
 /** The message of a rewind from outside, with what only the adapter that takes it over knows of the conversation. */
 export function messageForConversation(
   message: string,
   { carried, delivered }: { readonly carried: number; readonly delivered: readonly string[] },
 ): string {
-  const lines = [...carriedLines(carried), ...doneLines([], delivered)];
-  if (lines.length === 0) return message;
-  return [message.slice(0, -goOn.length).trimEnd(), ...lines, "", goOn].join("\n");
+  const [title, ...done] = doneLines([], delivered).slice(1);
+  const body = message.slice(0, -goOn.length).trimEnd();
+  // Effects stand under the same title already.
+  const together = title !== undefined && body.includes(`\n${title}\n`);
+  const start = together ? body.replace(`\n${title}\n`, () => `\n${[title, ...done].join("\n")}\n`) : body;
+  const lines = [...carriedLines(carried), ...(together ? [] : doneLines([], delivered))];
+  if (lines.length === 0 && start === body) return message;
+  return [start, ...lines, "", goOn].join("\n");
 }
 
 function fileLines(parts: RewindMessageParts): string[] {
@@ -197,19 +215,20 @@ function fileLines(parts: RewindMessageParts): string[] {
   return lines;
 }
 
-function boundedLessons(lessons: readonly Pick<Lesson, "text">[]): string[] {
-  const lines: string[] = [];
-  let size = 0;
-  for (const [index, { text }] of lessons.entries()) {
-    if (index > 0 && size + text.length > lessonsLimit) {
-      lines.push(`(${lessons.length - index} older ones are not shown)`);
-      break;
-    }
-    size += text.length;
-    lines.push(`${index + 1}. ${text}`);
-  }
-  return lines;
+function lessonLines(lessons: readonly Pick<Lesson, "text">[]): string[] {
+  const shown = boundedLessons(lessons);
+  const rest = lessons.length - shown.length;
+  return [
+    ...shown.map(({ text }, index) => `${index + 1}. ${text}`),
+    ...(rest > 0 ? [`(${rest} older ones are not shown)`] : []),
+  ];
 }
+
+/** Lessons that the framework cut out of the conversation, newest first, for its model. */
+export const reminderText = (lessons: readonly Pick<Lesson, "text">[]): string =>
+  ["Lessons from attempts of yours that were taken back, newest first. They still hold:", ...lessonLines(lessons)].join(
+    "\n",
+  );
 
 /** A refusal as the tool's result: what was wrong, and what to do next. */
 export function refusalText(error: RewindError): string {
@@ -219,3 +238,5 @@ export function refusalText(error: RewindError): string {
 export const siblingRefusal =
   "Not run: it was sent together with a rewind that was refused. Send it again, without the rewind.";
 export const staleRefusal = "Not run: the conversation was rewound before this call started.";
+export const endedRefusal =
+  "Ended: a rewind came while this ran. What it has done is taken back with the rest; what it would have reported is lost.";

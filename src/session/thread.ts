@@ -16,17 +16,32 @@ import { alignThread } from "./align.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
+import { requireCrossable } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
+import type { ToolArguments } from "./effect-rules.ts";
+import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
+import { Effects } from "./effects.ts";
 import { Journal } from "./journal.ts";
-import { cleanLesson, toLesson } from "./lessons.ts";
+import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
+import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
 import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
+import { reminderText } from "./texts.ts";
 import { Tree } from "./tree.ts";
 import { resumeTurn, startTurn, type Turn, type TurnOptions } from "./turn.ts";
-import type { Activity, Checkpoint, Context, Lesson, RewindRequest, RewindResult, Serializer } from "./types.ts";
+import type {
+  Activity,
+  Checkpoint,
+  Context,
+  Lesson,
+  LessonParts,
+  RewindRequest,
+  RewindResult,
+  Serializer,
+} from "./types.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";
 
 export interface CheckpointOptions {
@@ -45,6 +60,8 @@ export interface AlignOptions {
   readonly placed?: boolean;
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
   readonly unasked?: boolean;
+  /** For `enterTool`: a rewind ends the tool (`RunningTool.signal`) instead of waiting until it is done. */
+  readonly endable?: boolean;
 }
 
 export interface ThreadDiff {
@@ -63,6 +80,7 @@ export class Thread {
   /** For adapters. */
   readonly journal: Journal;
   readonly #replays = new WeakSet<object>();
+  readonly #effects: Effects;
   #endOpenTurn: (() => void) | undefined;
 
   constructor(deps: SessionDeps, name: string, serializer: Serializer = jsonSerializer) {
@@ -73,6 +91,7 @@ export class Thread {
     this.journal = new Journal(deps, this.#tree);
     this.#recorder = new Recorder(deps, serializer);
     this.#rewinder = new Rewinder(deps, this.#tree, this.#recorder, serializer);
+    this.#effects = new Effects(deps, this.#tree);
   }
 
   /** Counts the rewinds of the environment: what was issued in an older epoch is dropped. */
@@ -105,6 +124,7 @@ export class Thread {
       anchor: null,
       activity: options.activity ?? noActivity,
       seq: catalog.takeSeq(thread.id),
+      effectsUpTo: options.context === undefined ? null : catalog.effectMark(thread.id),
       issued: options.context === undefined ? null : catalog.epoch(),
     });
     const row = await this.#recorder.settled(pair);
@@ -150,6 +170,7 @@ export class Thread {
       activity: options.activity ?? noActivity,
       signal: options.signal,
       seq: catalog.takeSeq(thread.id),
+      effectsUpTo: catalog.effectMark(thread.id),
       issued,
     });
   }
@@ -183,10 +204,54 @@ export class Thread {
     return this.#tree.view(row.id);
   }
 
-  /** Newest first. */
+  /** Newest first, each once. */
   lessons(): Lesson[] {
     const { thread } = this.#tree;
-    return thread === undefined ? [] : this.#deps.catalog.lessons(thread.id).map(toLesson);
+    return thread === undefined ? [] : distinctLessons(this.#deps.catalog.lessons(thread.id)).map(toLesson);
+  }
+
+  /**
+   * For adapters, before a model call: lessons that belong to this conversation and that its framework has cut out of it (a summary, a trimmed history), as a
+   * text to be shown once, at the same place on every turn. Null when nothing is missing.
+   * @param shown the texts of the messages that the model is about to see
+   */
+  reminder(shown: Iterable<string>): string | null {
+    const { thread } = this.#tree;
+    const ids = new Set(JSON.parse(thread?.lessons ?? "[]") as number[]);
+    if (thread === undefined || ids.size === 0) return null;
+    const rows = distinctLessons(this.#deps.catalog.lessons(thread.id).filter((row) => ids.has(row.id)));
+    let missing = boundedLessons(rows);
+    for (const text of shown) {
+      if (missing.length === 0) return null;
+      missing = missing.filter((row) => !text.includes(row.text));
+    }
+    return missing.length === 0 ? null : reminderText(missing);
+  }
+
+  /** What the thread and its branches did outside of the environment, oldest first. */
+  effects(): Effect[] {
+    return this.#tree.effects();
+  }
+
+  /**
+   * For adapters and loops: calls a tool. Around tools that are declared in `effects` the call is recorded, on disk, before it is made, and its result behind
+   * it; no rewind touches the record. The same call again (`callId`) gives its recorded result. Behind a rewind an equivalent call gives that result too, is
+   * held, or is made again, as `onRepeat` says; a call of which nobody knows whether it was done is held. Never waits for a person. Tools that are
+   * not declared are called and nothing else. What the tool throws is thrown.
+   * @param run makes the call, with the arguments without the token of a consent
+   * @throws STALE_EPOCH when a rewind came before the call or while it ran, HOLDER_CHANGED, CLOSED, DISK_FULL: a text that says whether it was done
+   */
+  runTool<T>(call: ToolRun<T>, run: (args: ToolArguments) => T | Promise<T>): Promise<ToolOutcome<T>> {
+    return this.#effects.run(call, run);
+  }
+
+  /**
+   * A person has looked what became of an effect whose end nobody knew.
+   * @throws BAD_ARGUMENT when there is no such effect, or its end is known
+   */
+  settleEffect(id: number, outcome: "done" | "not-done"): Effect {
+    this.#deps.assertOpen();
+    return this.#effects.settle(id, outcome);
   }
 
   /** The list as `list_checkpoints` gives it to the model. */
@@ -216,13 +281,16 @@ export class Thread {
 
   /**
    * Moves the head to another checkpoint and restores both halves. The abandoned branch stays in the tree; `undo` returns to it.
-   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for, and commands that the environment still runs are ended.
-   * @throws INSIDE_TOOL when a tool that runs asks for it, UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL; by the agent also
-   * LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
+   * Beside a running agent: a model call that runs becomes stale at once, a tool that runs is waited for (one that runs a subagent is ended), and commands that
+   * the environment still runs are ended.
+   * @throws INSIDE_TOOL when a tool that runs asks for it, UNKNOWN_CHECKPOINT, NOT_RESTORABLE, SHARED_ENVIRONMENT, STORE_CORRUPT, RESTORE_FAILED, DISK_FULL, EFFECT_CROSSED,
+   * VERIFY_FAILED; by the agent also LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
    */
   async rewind(request: RewindRequest): Promise<RewindResult> {
     parseCheckpointId(request.to);
     if (this.#tree.thread === undefined) throw unknownThread(this.name);
+    // Before any tool is ended for it.
+    if (request.key === undefined) this.#tree.find(request.to);
     const { exclusive, betweenTools } = this.#deps.coordinator;
     const alone = request.by === "agent" || request.dryRun === true ? exclusive : betweenTools;
     return alone(() => this.#rewinder.rewind(request));
@@ -231,13 +299,33 @@ export class Thread {
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
   async undo(options: UndoOptions = {}): Promise<RewindResult> {
     const { exclusive, betweenTools } = this.#deps.coordinator;
-    const alone = options.dryRun === true ? exclusive : betweenTools;
+    const alone = options.dryRun === true || !this.canUndo() ? exclusive : betweenTools;
     return alone(() => this.#rewinder.undo(options));
+  }
+
+  /** Whether there is a rewind to undo. */
+  canUndo(): boolean {
+    return this.#rewinder.canUndo();
   }
 
   /** For the composition root: takes over the state and the conversation of a branch, both stored already. */
   async adopt(branch: BranchRow): Promise<RewindResult> {
     return this.#deps.coordinator.betweenTools(() => this.#rewinder.adopt(branch));
+  }
+
+  /** Where the conversation stands, for what a tool learns now: `holds` tells later whether the conversation still holds it. */
+  moment(): Moment {
+    return { head: this.#tree.thread?.head ?? null, epoch: this.epoch };
+  }
+
+  /** Whether what was learned at that moment is part of the conversation in force: no rewind, undo or time travel has taken it back. In doubt false. */
+  holds(moment: Moment): boolean {
+    return holdsMoment(this.#deps.catalog, this.#tree.thread, moment);
+  }
+
+  /** Resolves when no capture and no rewind is under way. */
+  async settled(): Promise<void> {
+    await this.#deps.coordinator.exclusive(async () => {});
   }
 
   /**
@@ -284,6 +372,7 @@ export class Thread {
    * For adapters, before a tool: as `align`, and marks the tool as running, so that a rewind from outside waits for its end. Looks at the files before the
    * first tool behind a gate that left it to that: what changed until then, also while a person was asked, is not the agent's.
    * @param boundaries the framework's messages before the reply whose tool this is, newest first
+   * @param entry.endable the tool runs an agent of its own: a rewind ends it by the result's `signal` instead of waiting for it
    * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
@@ -298,7 +387,7 @@ export class Thread {
         const begins = row.tools === "waiting" || (options.unasked === true && row.tools === "none");
         if (begins && row.id === catalog.headOf((thread as ThreadRow).id)) await this.#recorder.look(row);
       }
-      return coordinator.enterTool();
+      return coordinator.enterTool({ endable: options.endable === true, thread: this.name });
     });
   }
 
@@ -324,7 +413,7 @@ export class Thread {
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */
-  admissible(to: string, lesson: string): RewindError | undefined {
+  admissible(to: string, lesson: string | LessonParts): RewindError | undefined {
     try {
       const { thread } = this.#tree;
       const target = requireCheckpoint(this.#deps, thread, to);
@@ -333,6 +422,7 @@ export class Thread {
       requireDecision(this.#deps, target, "both");
       requireRestorable(this.#deps, target, "both");
       requireOwnTimeline(this.#deps, thread as ThreadRow, target, "both");
+      requireCrossable(this.#deps, thread as ThreadRow, target);
       return undefined;
     } catch (error) {
       if (isRewindError(error)) return error;

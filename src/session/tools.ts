@@ -12,7 +12,16 @@ export const rewindTool = {
       .string()
       .describe("Id from list_checkpoints, for example c7. You return to the moment before the step named there."),
     lesson: z
-      .string()
+      .union([
+        z.string(),
+        z.object({
+          attempted: z.string().optional().describe("What you tried."),
+          disproved: z.string().optional().describe("What you believed and proved false."),
+          evidence: z.string().optional().describe("What showed it."),
+          consequence: z.string().optional().describe("What it did."),
+          instead: z.string().optional().describe("What to do instead."),
+        }),
+      ])
       .describe(
         "For yourself after the return, when you will not remember this attempt: what you tried, what proved false, what to do instead.",
       ),

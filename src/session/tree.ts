@@ -1,9 +1,12 @@
 // A thread's checkpoints as they are looked at: one, a lineage, the whole tree, the list for the model.
 import { RewindError } from "../errors.ts";
+import type { EffectRow } from "../store/effects.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { requireCheckpoint } from "./admissible.ts";
 import type { SessionDeps } from "./deps.ts";
-import { maskSecrets } from "./lessons.ts";
+import type { Effect } from "./effect-types.ts";
+import { isTold, toEffect } from "./effect-views.ts";
+import { maskSecrets } from "./mask.ts";
 import { type ListedCheckpoint, listText } from "./texts.ts";
 import type { Checkpoint } from "./types.ts";
 import { branchId, checkpointId, toCheckpoint, type ViewContext } from "./views.ts";
@@ -52,6 +55,7 @@ export class Tree {
       isActive: (one) => one === head || catalog.isAncestor(one, head),
       nameOf: this.#namer(thread),
       find: catalog.checkpoint,
+      effectsOf: (one) => this.#told(catalog.effectsAt(one)),
     });
   }
 
@@ -65,13 +69,30 @@ export class Tree {
     const rows = all ? withInherited(catalog.familyCheckpoints(thread.id), lineage) : lineage;
     const known = new Map([...lineage, ...rows].map((row) => [row.id, row]));
     const nameOf = this.#namer(thread);
+    const effects = new Map<number | null, EffectRow[]>();
+    for (const row of catalog.familyEffects(thread.id)) {
+      const here = effects.get(row.checkpoint);
+      if (here === undefined) effects.set(row.checkpoint, [row]);
+      else here.push(row);
+    }
     const view: ViewContext = {
       head: thread.head,
       isActive: (id) => active.has(id),
       nameOf: (row) => (active.has(row.id) ? checkpointId(row) : nameOf(row)),
       find: (id) => known.get(id) ?? catalog.checkpoint(id),
+      effectsOf: (id) => this.#told(effects.get(id) ?? []),
     };
     return rows.map((row) => toCheckpoint(row, view));
+  }
+
+  #told(rows: readonly EffectRow[]): Effect[] {
+    return rows.filter(isTold).map((row) => toEffect(this.#deps, row));
+  }
+
+  /** What the thread and its branches did outside of the environment, oldest first. */
+  effects(): Effect[] {
+    const { thread } = this;
+    return thread === undefined ? [] : this.#told(this.#deps.catalog.familyEffects(thread.id));
   }
 
   /** A plain id means one checkpoint in a thread; any other of the same number is named with its branch (F-27). */

@@ -1,5 +1,6 @@
 // The public words of a session: contexts, checkpoints, rewinds and their options.
 import type { FileChanges, Manifest, Problem } from "../environment/environment.ts";
+import type { Effect } from "./effect-types.ts";
 
 /** Everything that the framework gives the model: the messages, and its other state channels by name. */
 export interface Context {
@@ -91,20 +92,47 @@ export interface Checkpoint {
   readonly activity: Activity;
   readonly problems: readonly Problem[];
   readonly timings: Timings;
+  /** What the tools behind it did outside of the environment. */
+  readonly effects: readonly Effect[];
   /** True on the thread's head. */
   readonly head: boolean;
   /** True when it lies on the lineage of the head. */
   readonly active: boolean;
 }
 
+/** A lesson in parts; each is shortened where it is long. */
+export interface LessonParts {
+  readonly attempted?: string | undefined;
+  /** What proved false. */
+  readonly disproved?: string | undefined;
+  readonly evidence?: string | undefined;
+  readonly consequence?: string | undefined;
+  /** What to do instead. */
+  readonly instead?: string | undefined;
+}
+
 /** What a failed attempt taught. */
 export interface Lesson {
   readonly id: number;
   readonly text: string;
+  /** Null where it was given as plain text. */
+  readonly parts: LessonParts | null;
+  /** Ids of the lessons that it sums up. */
+  readonly covers: readonly number[];
+  /** Number of the rewind that it came with. */
+  readonly rewind: number;
+  /** Id of the branch in which it was learned; null outside of branches. */
+  readonly branch: string | null;
   /** The checkpoint that was left and the one that was returned to. */
   readonly from: string;
   readonly to: string;
   readonly createdAt: string;
+}
+
+export interface VerifyCommand {
+  readonly command: string | readonly string[];
+  /** Default: ten minutes. */
+  readonly timeoutMs?: number;
 }
 
 export type Scope = "both" | "environment" | "context";
@@ -113,7 +141,14 @@ export type ExternalPolicy = "keep" | "restore";
 export interface RewindRequest {
   /** Id of the checkpoint to return to. */
   readonly to: string;
-  readonly lesson?: string;
+  readonly lesson?: string | LessonParts;
+  /**
+   * A command that must succeed in the restored files. It runs behind the restore, as `environment.exec` does; where it fails everything is put back as it was
+   * and the rewind is refused with VERIFY_FAILED. What it writes is taken back.
+   */
+  readonly verify?: string | VerifyCommand;
+  /** The caller takes it upon itself that effects are left behind which the option `cross` protects. Not for the agent's own requests. */
+  readonly crossEffects?: boolean;
   readonly scope?: Scope;
   /**
    * Only these go back, a folder with all below it; relative to the workspace, in the form in which paths are shown. The conversation stays, and a checkpoint
@@ -155,8 +190,12 @@ export interface RewindResult {
   readonly message: string;
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
-  /** Effects of the abandoned turns that are not undone. */
+  /** What is done in the world and not undone, and what the restored conversation does not tell of, oldest first. */
   readonly effects: readonly string[];
+  /** Effects that this rewind made up for, newest first. */
+  readonly compensated: readonly string[];
+  /** Those for which that failed, and why. */
+  readonly uncompensated: readonly string[];
   /** Paths changed by the agent and by somebody else: they went back, the newer version is in `left`. */
   readonly conflicts: readonly string[];
   /** Paths changed by somebody else: kept or restored as `external` says. */

@@ -1,6 +1,7 @@
 // Catalog rows as the public Checkpoint.
 import { RewindError } from "../errors.ts";
 import type { CheckpointRow, Partial } from "../store/rows.ts";
+import type { Effect } from "./effect-types.ts";
 import type { Checkpoint, CheckpointKind, CheckpointState } from "./types.ts";
 
 export const checkpointId = (row: { seq: number }): string => `c${row.seq}`;
@@ -28,6 +29,7 @@ export interface ViewContext {
   /** The row's id as this thread knows it. */
   readonly nameOf: (row: CheckpointRow) => string;
   readonly find: (id: number) => CheckpointRow | undefined;
+  readonly effectsOf: (id: number) => readonly Effect[];
 }
 
 export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint {
@@ -52,6 +54,7 @@ export function toCheckpoint(row: CheckpointRow, view: ViewContext): Checkpoint 
     activity: JSON.parse(row.activity),
     problems: JSON.parse(row.problems),
     timings: JSON.parse(row.timings),
+    effects: view.effectsOf(row.id),
     head: row.id === view.head,
     active: view.isActive(row.id),
   };

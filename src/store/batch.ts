@@ -4,6 +4,7 @@ import { makeBreather } from "../breathe.ts";
 import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql, Statement } from "./database.ts";
+import type { RequireHolder } from "./holder.ts";
 import { writeParts } from "./io.ts";
 import { bootId, type Hash, hashOf, nameLength, type PackWriter } from "./packs.ts";
 import { PendingRows, type RowSlice } from "./pending-rows.ts";
@@ -47,7 +48,14 @@ export interface Known {
   many(names: Buffer): ReadonlySet<number>;
 }
 
-export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: Statement, enter: () => () => void): Batch {
+export function openBatch(
+  sql: Sql,
+  packs: PackPool,
+  known: Known,
+  insert: Statement,
+  enter: () => () => void,
+  guard: RequireHolder,
+): Batch {
   const grow = sql.prepare("UPDATE pack SET length = max(length, ?), boot = ? WHERE id = ?");
   const rows = new PendingRows();
   /** Bytes that have their room, end to end, and are still to be written there. */
@@ -96,6 +104,7 @@ export function openBatch(sql: Sql, packs: PackPool, known: Known, insert: State
     const pack = use();
     sql
       .transaction(() => {
+        guard();
         insert.run({ names, places, pack: pack.id });
         grow.run(end, bootId(), pack.id);
       })

@@ -1,6 +1,8 @@
 // The catalog's rows of one environment: threads, checkpoints, rewinds, lessons, intents. Every multi-row change is one transaction.
 import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
+import { type KnownEffects, knownWith, openEffects } from "./effects.ts";
+import { openHolder } from "./holder.ts";
 import { checkpointSelect, openLines } from "./lines.ts";
 import { openNamedStates } from "./named-states.ts";
 import type {
@@ -14,16 +16,27 @@ import type {
   ThreadRow,
   ToolsMark,
 } from "./rows.ts";
-import { openStatements } from "./statements.ts";
+import { openStatements, type Statements } from "./statements.ts";
 
 export type Catalog = ReturnType<typeof openCatalog>;
 
 /** Reads and writes the rows of environment `environment`; writing needs its lock (F-26). */
 export function openCatalog(sql: Sql, environment: string) {
-  const statements = openStatements(sql);
+  const plain = openStatements(sql);
+  const requireHolder = openHolder(sql, environment);
+  const { get, all } = plain;
+  /** Each change is made only while the lock is ours by the store's own word (F-41). */
+  const transaction = <T>(work: () => T): T =>
+    plain.transaction(() => {
+      requireHolder();
+      return work();
+    });
+  const run = (text: string, ...values: unknown[]): number =>
+    sql.inTransaction ? plain.run(text, ...values) : transaction(() => plain.run(text, ...values));
+  const statements: Statements = { get, all, run, transaction };
   const lines = openLines(statements, environment);
+  const effects = openEffects(statements, environment);
   const now = (): string => new Date().toISOString();
-  const { get, all, run, transaction } = statements;
 
   const epoch = (): number =>
     get<{ epoch: number }>("SELECT epoch FROM environment WHERE id = ?", environment)?.epoch ?? 0;
@@ -60,13 +73,21 @@ export function openCatalog(sql: Sql, environment: string) {
     );
   }
 
+  /** What the context of a new checkpoint tells of effects (F-44). */
+  function knownAt({ parent, thread, effectsUpTo = null }: NewCheckpoint): KnownEffects {
+    const before =
+      parent === null ? undefined : get<{ effects: string }>("SELECT effects FROM checkpoint WHERE id = ?", parent);
+    const known = JSON.parse(before?.effects ?? "[]") as KnownEffects;
+    return effectsUpTo === null ? known : knownWith(known, thread, effects.effectsFrom(thread), effectsUpTo);
+  }
+
   function insertCheckpoint(row: NewCheckpoint): number {
     const timeline =
       get<{ head: number | null }>("SELECT head FROM environment WHERE id = ?", environment)?.head ?? null;
     return run(
       `INSERT INTO checkpoint (thread, seq, parent, timeline, turn, kind, state, reason, label, anchor, context, messages, serializer,
-         manifest, changes, activity, problems, timings, lessons, partial, created_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+         manifest, changes, activity, problems, timings, lessons, partial, effects, created_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       row.thread,
       row.seq,
       row.parent,
@@ -87,6 +108,7 @@ export function openCatalog(sql: Sql, environment: string) {
       JSON.stringify(row.timings),
       JSON.stringify(row.lessons),
       row.partial === undefined ? null : JSON.stringify(row.partial),
+      JSON.stringify(knownAt(row)),
       now(),
     );
   }
@@ -104,6 +126,8 @@ export function openCatalog(sql: Sql, environment: string) {
   const catalog = {
     ...lines,
     ...openNamedStates(statements),
+    ...effects,
+    requireHolder,
     epoch,
     requireEpoch,
     timelineHead: (): number | null =>
@@ -143,6 +167,7 @@ export function openCatalog(sql: Sql, environment: string) {
       run("INSERT OR IGNORE INTO thread (environment, name, active_at) VALUES (?, ?, ?)", environment, name, now());
       return get("SELECT * FROM thread WHERE environment = ? AND name = ?", environment, name) as ThreadRow;
     },
+    threadName: (id: number): string => get<{ name: string }>("SELECT name FROM thread WHERE id = ?", id)?.name ?? "",
     /** Takes the thread's next number; it is never given again (F-17). */
     takeSeq(thread: number): number {
       return transaction(() => {
@@ -263,18 +288,23 @@ export function openCatalog(sql: Sql, environment: string) {
         );
         if (commit.undoes !== null) run("UPDATE rewind SET undone = 1 WHERE id = ?", commit.undoes);
         const lessons = [...commit.lessons];
-        if (commit.lesson !== null) {
+        for (const { text, parts = null, covers = null } of commit.newLessons) {
           lessons.push(
             run(
-              "INSERT INTO lesson (thread, rewind, text, created_at) VALUES (?, ?, ?, ?)",
+              "INSERT INTO lesson (thread, rewind, text, parts, covers, created_at) VALUES (?, ?, ?, ?, ?, ?)",
               commit.thread,
               added,
-              commit.lesson,
+              text,
+              parts === null ? null : JSON.stringify(parts),
+              covers === null ? null : JSON.stringify(covers),
               now(),
             ),
           );
         }
         if (commit.moveThread) moveThread(commit.thread, target, lessons);
+        // Where only files went back the conversation still tells of everything that was done.
+        if (commit.moveThread && commit.scope !== "environment")
+          run("UPDATE thread SET effects_from = ? WHERE id = ?", effects.effectMark(commit.thread), commit.thread);
         if (commit.adopts !== null) run("UPDATE branch SET state = 'adopted' WHERE id = ?", commit.adopts);
         if (commit.intent !== null) run("UPDATE intent SET state = 'done' WHERE id = ?", commit.intent);
         return added;
@@ -297,8 +327,8 @@ export function openCatalog(sql: Sql, environment: string) {
            UNION SELECT b.source, min(b.lessons, f.upto) FROM branch b JOIN family f ON b.thread = f.thread
            UNION SELECT b.thread, f.upto FROM branch b JOIN family f ON b.source = f.thread WHERE b.state = 'adopted'
          )
-         SELECT l.id, l.text, l.created_at, r.left_seq AS from_seq, r.target_seq AS to_seq
-         FROM lesson l JOIN rewind r ON r.id = l.rewind
+         SELECT l.id, l.text, l.parts, l.covers, l.created_at, l.rewind, r.left_seq AS from_seq, r.target_seq AS to_seq, r.target, b.id AS branch
+         FROM lesson l JOIN rewind r ON r.id = l.rewind LEFT JOIN branch b ON b.thread = l.thread
          WHERE EXISTS (SELECT 1 FROM family WHERE family.thread = l.thread AND l.id <= family.upto) ORDER BY l.id DESC`,
         thread,
       ),

@@ -1,10 +1,11 @@
 // The control socket: other processes hand their requests to the holder of an environment's lock. One JSON object a line, both ways.
-import { closeSync, existsSync, openSync } from "node:fs";
+import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isRewindError, RewindError } from "../errors.ts";
-import { remove, setMode } from "./io.ts";
+import { remove, rename, setMode } from "./io.ts";
 
 export interface ControlRequest {
   readonly command: string;
@@ -78,11 +79,24 @@ export async function serveControl(
     server.once("error", reject);
     server.listen(at.path, resolve);
   });
-  setMode(join(folder, `${environment}.sock`), 0o600);
+  const file = join(folder, `${environment}.sock`);
+  setMode(file, 0o600);
+  const own = statSync(file).ino;
   server.unref();
+  /** Node removes the file when its server closes, also one that another holder has put there since: that one's is kept out of its way. */
+  function setAside(): string | undefined {
+    if (statSync(file, { throwIfNoEntry: false })?.ino === own) return undefined;
+    try {
+      rename(file, `${file}.kept`);
+      return `${file}.kept`;
+    } catch {
+      return undefined;
+    }
+  }
   return {
     async close() {
       closing = true;
+      const another = setAside();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       refuse();
       await Promise.all(underWay);
@@ -90,7 +104,8 @@ export async function serveControl(
       await closed;
       at.release();
       try {
-        remove(join(folder, `${environment}.sock`));
+        if (another !== undefined) rename(another, file);
+        else remove(file);
       } catch {
         // Nobody listens there, and the next holder takes its place.
       }
@@ -127,6 +142,39 @@ export async function isHeld(folder: string, environment: string): Promise<boole
     socket?.destroy();
     return socket !== undefined;
   } finally {
+    at.release();
+  }
+}
+
+/** False when nothing answers for so long: the holder is stopped or hangs. One that begins or ends is waited for. */
+export async function answers(folder: string, environment: string, ms: number): Promise<boolean> {
+  const deadline = Date.now() + ms;
+  for (let left = ms; left > 0; left = deadline - Date.now()) {
+    // Again and again: the socket that was there may have been another's.
+    if (await answersOnce(folder, environment, Math.min(left, tryMs))) return true;
+    await sleep(pauseMs);
+  }
+  return false;
+}
+const tryMs = 500;
+const pauseMs = 50;
+
+async function answersOnce(folder: string, environment: string, ms: number): Promise<boolean> {
+  if (!existsSync(join(folder, `${environment}.sock`))) return false;
+  const at = address(folder, environment);
+  let socket: Socket | undefined;
+  try {
+    socket = await connect(at.path);
+    if (socket === undefined) return false;
+    // Whatever it answers, it lives.
+    socket.write(`${JSON.stringify({ command: "ping", arguments: {} } satisfies ControlRequest)}\n`);
+    const answered = firstLine(socket).then(
+      () => true,
+      () => false,
+    );
+    return await Promise.race([answered, sleep(ms, false)]);
+  } finally {
+    socket?.destroy();
     at.release();
   }
 }

@@ -1,4 +1,4 @@
-// States that a thread's framework names itself, and the checkpoint that each belongs to (F-44).
+// States that a thread's framework names itself, and the checkpoint that each belongs to (F-46).
 import { checkpointSelect } from "./lines.ts";
 import type { CheckpointRow, Place } from "./rows.ts";
 import type { Statements } from "./statements.ts";

@@ -5,6 +5,7 @@ import { asWriteFailure, RewindError, systemCode } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { type Batch, type Known, openBatch, type PackPool } from "./batch.ts";
 import type { Sql } from "./database.ts";
+import type { RequireHolder } from "./holder.ts";
 import { syncFile, syncFolder } from "./io.ts";
 import {
   type Hash,
@@ -64,8 +65,14 @@ interface PlaceRow {
 /** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
 const rememberedLimit = 100_000;
 
-/** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only). */
-export function openObjects(sql: Sql, folder: string, environment: string | null, uses: Uses): Objects {
+/** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only) and `guard` confirms (F-41). */
+export function openObjects(
+  sql: Sql,
+  folder: string,
+  environment: string | null,
+  uses: Uses,
+  guard: RequireHolder = () => {},
+): Objects {
   const find = sql.prepare(
     "SELECT p.name AS pack, o.offset, o.length FROM object o JOIN pack p ON p.id = o.pack WHERE o.hash = ?",
   );
@@ -126,7 +133,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   const pool: PackPool = {
     take() {
       if (environment === null) throw new Error("objects were opened for reading");
-      const pack = idle.pop() ?? openPackWriter(sql, folder, environment, busy);
+      const pack = idle.pop() ?? openPackWriter(sql, folder, environment, busy, guard);
       busy.push(pack);
       return pack;
     },
@@ -208,7 +215,7 @@ export function openObjects(sql: Sql, folder: string, environment: string | null
   }
 
   return {
-    batch: () => openBatch(sql, pool, known, insert, enter),
+    batch: () => openBatch(sql, pool, known, insert, enter, guard),
 
     async use(work) {
       const leave = enter();

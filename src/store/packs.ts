@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
+import type { RequireHolder } from "./holder.ts";
 import { cutFile, openForWriting, writeAll } from "./io.ts";
 
 /** A 32-byte SHA-256. */
@@ -66,6 +67,7 @@ export function openPackWriter(
   folder: string,
   environment: string,
   taken: readonly PackWriter[] = [],
+  guard: RequireHolder = () => {},
 ): PackWriter {
   const rows = sql
     .prepare(
@@ -82,8 +84,13 @@ export function openPackWriter(
     writeAll(fd, magic, 0);
     fault("pack.created");
     const added = sql
-      .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
-      .run(name, environment, magic.length, bootId());
+      .transaction(() => {
+        guard();
+        return sql
+          .prepare("INSERT INTO pack (name, environment, length, synced, boot) VALUES (?, ?, ?, 0, ?)")
+          .run(name, environment, magic.length, bootId());
+      })
+      .immediate();
     id = Number(added.lastInsertRowid);
   }
   return {

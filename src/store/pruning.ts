@@ -3,6 +3,7 @@ import type { Breathe } from "../breathe.ts";
 import { asWriteFailure } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { Sql } from "./database.ts";
+import type { RequireHolder } from "./holder.ts";
 
 export interface PruneRow {
   readonly id: number;
@@ -111,9 +112,10 @@ export async function removeCheckpoints<T extends { readonly id: number }>(
   environment: string,
   going: readonly T[],
   breathe: Breathe,
+  guard: RequireHolder,
 ): Promise<T[]> {
   try {
-    return await removeSlices(sql, environment, going, breathe);
+    return await removeSlices(sql, environment, going, breathe, guard);
   } catch (error) {
     throw asWriteFailure(error, "the store's catalog");
   }
@@ -124,17 +126,23 @@ async function removeSlices<T extends { readonly id: number }>(
   environment: string,
   going: readonly T[],
   breathe: Breathe,
+  guard: RequireHolder,
 ): Promise<T[]> {
   const remove = makeRemove(sql);
   const gone: T[] = [];
   for (let from = 0; from < going.length; from += rowsPerSlice) {
     const slice = going.slice(from, from + rowsPerSlice);
-    gone.push(...sql.transaction(() => slice.filter(({ id }) => remove(id))).immediate());
+    const removeSlice = sql.transaction(() => {
+      guard();
+      return slice.filter(({ id }) => remove(id));
+    });
+    gone.push(...removeSlice.immediate());
     fault("prune.slice");
     await breathe();
   }
   sql
     .transaction(() => {
+      guard();
       sql.prepare("DELETE FROM intent WHERE environment = ? AND state <> 'open'").run(environment);
       sql
         .prepare(

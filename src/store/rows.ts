@@ -12,7 +12,7 @@ export interface ThreadRow {
   readonly place: string | null;
 }
 
-/** Where the files stand among the states that the thread's framework names (F-45). */
+/** Where the files stand among the states that the thread's framework names (F-47). */
 export interface Place {
   /** By namespace, "" the framework's own: the state from which what runs now started. */
   readonly at: Readonly<Record<string, string>>;
@@ -61,6 +61,8 @@ export interface CheckpointRow {
   readonly pruned: number;
   /** JSON of Partial; null where both halves are of one moment. */
   readonly partial: string | null;
+  /** JSON of KnownEffects: the effects that its context tells of. */
+  readonly effects: string;
   /** Number of the branch whose thread it is; null outside of branches. */
   readonly branch: number | null;
   readonly created_at: string;
@@ -92,6 +94,8 @@ export interface NewCheckpoint {
   readonly timings: unknown;
   readonly lessons: readonly number[];
   readonly partial?: Partial;
+  /** Its context tells of all that the thread has done up to this effect; null: of what its parent's context tells. */
+  readonly effectsUpTo?: number | null;
 }
 
 export interface RewindRow {
@@ -117,9 +121,24 @@ export interface RewindRow {
 export interface LessonRow {
   readonly id: number;
   readonly text: string;
+  /** JSON: what of it was said as what; null for plain text. */
+  readonly parts: string | null;
+  /** JSON: ids of the lessons that it sums up; null for one that was learned. */
+  readonly covers: string | null;
+  readonly rewind: number;
   readonly from_seq: number;
   readonly to_seq: number;
+  /** The checkpoint to which that rewind returned; null when it was pruned. */
+  readonly target: number | null;
+  /** Number of the branch whose thread learned it; null outside of branches. */
+  readonly branch: number | null;
   readonly created_at: string;
+}
+
+export interface NewLesson {
+  readonly text: string;
+  readonly parts?: unknown;
+  readonly covers?: readonly number[] | null;
 }
 
 export interface IntentRow {
@@ -143,8 +162,8 @@ export interface RewindCommit {
   readonly target: number | NewCheckpoint;
   readonly delivered: boolean;
   readonly undoes: number | null;
-  readonly lesson: string | null;
-  /** Lessons that the context at the new head contains; the new one is added to them. */
+  readonly newLessons: readonly NewLesson[];
+  /** Lessons that the context at the new head contains; the new ones are added to them. */
   readonly lessons: readonly number[];
   readonly moveThread: boolean;
   readonly moveTimeline: boolean;

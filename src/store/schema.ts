@@ -113,6 +113,22 @@ export const migrations: readonly string[] = [
   CREATE INDEX journal_checkpoint ON journal(checkpoint);
   `,
   `
+  DROP TABLE effect;
+  CREATE TABLE effect (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, thread INTEGER NOT NULL REFERENCES thread(id),
+    checkpoint INTEGER REFERENCES checkpoint(id) ON DELETE SET NULL, seq INTEGER, epoch INTEGER NOT NULL, call TEXT, tool TEXT NOT NULL,
+    class TEXT NOT NULL, description TEXT NOT NULL, arguments TEXT NOT NULL, consumes TEXT NOT NULL, state TEXT NOT NULL, result TEXT, shown TEXT, note TEXT,
+    replays INTEGER REFERENCES effect(id), consent TEXT, created_at TEXT NOT NULL, ended_at TEXT, UNIQUE (thread, call)
+  );
+  CREATE INDEX effect_tool ON effect(thread, tool);
+  CREATE INDEX effect_checkpoint ON effect(checkpoint);
+  ALTER TABLE checkpoint ADD COLUMN effects TEXT NOT NULL DEFAULT '[]';
+  ALTER TABLE thread ADD COLUMN effects_from INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE environment ADD COLUMN holder INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE lesson ADD COLUMN parts TEXT;
+  ALTER TABLE lesson ADD COLUMN covers TEXT;
+  `,
+  `
   CREATE TABLE named_state (
     thread INTEGER NOT NULL REFERENCES thread(id), name TEXT NOT NULL, checkpoint INTEGER NOT NULL REFERENCES checkpoint(id),
     PRIMARY KEY (thread, name)

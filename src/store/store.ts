@@ -41,9 +41,10 @@ export function openStore(path: string): Store {
     layout,
     sql,
     open(environment) {
-      const objects = openObjects(sql, layout.packs, environment, uses);
+      const catalog = openCatalog(sql, environment);
+      const objects = openObjects(sql, layout.packs, environment, uses, catalog.requireHolder);
       opened.push(objects);
-      return { catalog: openCatalog(sql, environment), objects };
+      return { catalog, objects };
     },
     async syncLog() {
       await syncLog(layout.catalog);

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRewind } from "agentrewind";
+import { type ModelServer, startModelServer } from "agentrewind/conformance";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type ModelServer, startModelServer } from "../../examples/model-server/server.ts";
 import { type Bundle, bundle } from "../helpers/bundle.ts";
 import { allText, call, calls, idBefore, occurrences, write } from "./harness.ts";
 

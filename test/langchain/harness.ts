@@ -6,11 +6,11 @@ import type { BaseMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { ChatOpenAI } from "@langchain/openai";
 import { type OpenOptions, openRewind, type Rewind } from "agentrewind";
+import type { ChatRequest, Message, Reply } from "agentrewind/conformance";
+import { type ModelServer, startModelServer } from "agentrewind/conformance";
 import { type RewindMiddlewareOptions, rewindMiddleware } from "agentrewind/langchain";
 import { createAgent } from "langchain";
 import { z } from "zod";
-import { type ModelServer, startModelServer } from "../../examples/model-server/server.ts";
-import type { ChatRequest, Message, Reply } from "../../examples/model-server/wire.ts";
 
 export type Script = (request: ChatRequest, all: string) => Reply | Promise<Reply>;
 

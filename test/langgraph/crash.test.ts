@@ -1,12 +1,12 @@
-// Real kills between our commits and LangGraph's, in both orders: a new process finishes the run, and every state still finds its files (F-44, F-45).
+// Real kills between our commits and LangGraph's, in both orders: a new process finishes the run, and every state still finds its files (F-46, F-47).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openRewind } from "agentrewind";
+import { type ModelServer, startModelServer } from "agentrewind/conformance";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { type ModelServer, startModelServer } from "../../examples/model-server/server.ts";
 import { type Bundle, bundle } from "../helpers/bundle.ts";
 import { allText, call, calls, durabilities, idBefore, occurrences, write } from "./harness.ts";
 

@@ -1,4 +1,4 @@
-// LangGraph's own time travel brings the files along, wherever it goes, with every saver and durability; the files stand where LangGraph stands (F-45).
+// LangGraph's own time travel brings the files along, wherever it goes, with every saver and durability; the files stand where LangGraph stands (F-47).
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
@@ -233,7 +233,7 @@ test("the saver's deleted thread is forgotten", async () => {
   expect(lastText(await run(app, start, config))).toBe("end");
 });
 
-test("pruned checkpoints: a state goes to another one with the same files, or is unknown (F-44)", async () => {
+test("pruned checkpoints: a state goes to another one with the same files, or is unknown (F-46)", async () => {
   await begin();
   await run(app, start, config);
   const point = await pointAt(app, config, "agent", messages(3));

@@ -96,6 +96,13 @@ async function look(options: ReplayOptions, marks: readonly Mark[], all: readonl
     const lessons = new Set(thread.lessons().map((one) => one.text));
     for (const { lesson } of marks)
       require(lesson === undefined || lessons.has(lesson), `${lesson} was promised and is missing`);
+    const effects = new Map(thread.effects().map((one) => [one.description, one.state]));
+    for (const { effect } of marks) {
+      const state = effect && effects.get(effect.description);
+      require(effect === undefined ||
+        state === "completed" ||
+        (state === "unknown" && !effect.ended), `${effect?.description} is ${state}`);
+    }
     const from = marks.findLastIndex((mark) => mark.durable);
     const heads = all.slice(Math.max(from, 0), marks.length + 1).map((mark) => mark.head);
     require(from < 0 || heads.includes(thread.head ?? ""), `the head is ${thread.head}, not one of ${heads.join()}`);

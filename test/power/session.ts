@@ -32,6 +32,8 @@ export interface Mark {
     readonly durable: boolean;
   }[];
   readonly lesson?: string;
+  /** Of a call with an effect: it is about to be made, or its result is recorded. */
+  readonly effect?: { readonly description: string; readonly ended: boolean };
   /** From here on only these of the checkpoints before it are promised. */
   readonly keeps?: readonly string[];
 }
@@ -67,8 +69,10 @@ async function main({ what, workspace, store, mark, digests }: SessionOptions): 
     known[name] = lines;
     return name;
   };
-  const open = (): Promise<Rewind> => openRewind({ workspace, store });
+  const effects = { act: { class: "irreversible", describe: ({ name }: { name: string }) => name } } as const;
+  const open = (): Promise<Rewind> => openRewind({ workspace, store, effects });
   let rewind = await open();
+  let newest: Mark["checkpoints"] = [];
 
   const checkpoint = async (state: string, durable: boolean): Promise<Checkpoint> => {
     shell(state);
@@ -77,6 +81,7 @@ async function main({ what, workspace, store, mark, digests }: SessionOptions): 
     const turn = await rewind.thread("t").beginTurn({ messages });
     const made = await turn.gate();
     const one = { id: made.id, digest, messages: [...messages] };
+    newest = [{ ...one, durable: true }];
     note({ op: "captured", head: made.id, durable: false, checkpoints: [{ ...one, durable: false }] });
     if (durable) {
       await turn.durable;
@@ -101,6 +106,15 @@ async function main({ what, workspace, store, mark, digests }: SessionOptions): 
       ...(lesson === undefined ? {} : { lesson }),
     });
   };
+  /** Right behind a checkpoint, which must be on disk before the call is made, as the record of the call. */
+  const act = async (name: string): Promise<void> => {
+    const head = newest[0]?.id as string;
+    const about = (ended: boolean) => ({ op: "effect", head, durable: true, effect: { description: name, ended } });
+    await rewind
+      .thread("t")
+      .runTool({ tool: "act", args: { name } }, () => note({ ...about(false), checkpoints: newest }));
+    note({ ...about(true), checkpoints: newest });
+  };
   const goTo = async (to: string, lesson: string): Promise<void> => {
     const left = now();
     const before = [...messages];
@@ -116,12 +130,15 @@ async function main({ what, workspace, store, mark, digests }: SessionOptions): 
     await checkpoint(states[0], true);
     await checkpoint(states[1], true);
     await checkpoint(states[2], false);
+    await act("the first effect");
     await goTo("c0", "the first lesson");
     shell(states[3]);
     await undo();
     await checkpoint(states[3], true);
     shell("echo unsaved > unsaved; head -c 70000 big > half");
     await goTo("c1", "the second lesson");
+    await checkpoint("echo effect > effect", false);
+    await act("the second effect");
     await rewind.close();
     rewind = await open();
     await checkpoint("echo again > again", true);

@@ -42,7 +42,21 @@ test("F-1: a catalog of format 1 is brought to this format with everything that 
     [3, 2, 0],
   ]);
   expect(catalog.rewinds(1)).toMatchObject([{ id: 7, key: "key", left_at: 3, left_seq: 2, target: 1, target_seq: 0 }]);
-  expect(catalog.lessons(1)).toEqual([{ id: 9, text: "learned", created_at: "now", from_seq: 2, to_seq: 0 }]);
+  const lesson = {
+    id: 9,
+    text: "learned",
+    parts: null,
+    covers: null,
+    created_at: "now",
+    rewind: 7,
+    from_seq: 2,
+    to_seq: 0,
+    target: 1,
+    branch: null,
+  };
+  expect(catalog.lessons(1)).toEqual([lesson]);
+  expect(catalog.familyEffects(1)).toEqual([]);
+  expect(catalog.checkpoints(1).map(({ effects }) => effects)).toEqual(["[]", "[]", "[]"]);
   expect(store.sql.prepare("SELECT condemned FROM object").pluck().all()).toEqual([0]);
   expect(store.sql.prepare("SELECT sealed FROM pack").pluck().all()).toEqual([0]);
 });

@@ -1,7 +1,8 @@
 // The texts that a model reads, as texts.
 import { expect, test } from "vitest";
 import { RewindError } from "../../src/errors.ts";
-import { cleanLesson, lessonLimit, maskSecrets } from "../../src/session/lessons.ts";
+import { cleanLesson, lessonLimit } from "../../src/session/lessons.ts";
+import { maskSecrets } from "../../src/session/mask.ts";
 import { listText, type RewindMessageParts, refusalText, rewindMessage } from "../../src/session/texts.ts";
 import { checkpointTool, listCheckpointsTool, rewindTool } from "../../src/session/tools.ts";
 import type { Checkpoint } from "../../src/session/types.ts";
@@ -28,6 +29,7 @@ const checkpoint = (over: Partial<Checkpoint>): Checkpoint => ({
   activity: { said: "", actions: [] },
   problems: [],
   timings: { exposedMs: 0, overlappedMs: 0, bytes: 0 },
+  effects: [],
   head: false,
   active: true,
   ...over,
@@ -99,7 +101,7 @@ test("lessons are bounded: the newest stay, the rest is counted", () => {
   expect(message.length).toBeLessThan(12_000);
   expect(message).toContain("1. 0 xx");
   expect(message).toMatch(/\(1\d older ones are not shown\)/);
-  expect(cleanLesson("y".repeat(50_000))).toHaveLength(lessonLimit);
+  expect(cleanLesson("y".repeat(50_000)).text).toHaveLength(lessonLimit);
   expect(() => cleanLesson("  \n ")).toThrow(expect.objectContaining({ code: "LESSON_EMPTY" }));
 });
 

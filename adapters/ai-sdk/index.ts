@@ -1,0 +1,161 @@
+// agentrewind/ai-sdk: rewind below generateText, streamText and agents of the Vercel AI SDK.
+import type { Rewind, RewindRequest, Thread } from "agentrewind";
+import { type HumanMessages, type Item, type ModelReply, ownTools, Relay, type Replay } from "agentrewind/relay";
+import { type LanguageModelMiddleware, wrapLanguageModel } from "ai";
+import { z } from "zod";
+import { joinResults, prompts, splitResults } from "./format.ts";
+import { type Generated, itemsOf, type Raw, rawOf, type Streamed, without } from "./reply.ts";
+import { Outgoing } from "./stream.ts";
+
+export interface WithRewindOptions {
+  /** Name of the thread: one conversation, also across processes. */
+  readonly thread: string;
+  /** Messages that a person sent after the target of a rewind. Default "keep". */
+  readonly humanMessages?: HumanMessages;
+  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
+  readonly external?: "keep" | "restore";
+  /** "live" (the default): words pass as they arrive. "buffer": nothing passes before the reply counts. */
+  readonly streaming?: "live" | "buffer";
+  /** Whose replies a loop that starts over gets again. Default "unfinished". */
+  readonly replay?: Replay;
+  /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
+  readonly verify?: RewindRequest["verify"];
+}
+
+/** What a model knows of its conversation. */
+export interface ModelRewind {
+  readonly thread: Thread;
+  /** What the model sees of the conversation, as the messages of a prompt. */
+  messages(): Promise<Item[]>;
+  /**
+   * The `execute` of a tool that runs once for each call, also when the loop starts over; a call that a rewind has overtaken does not run. What it returns must
+   * be JSON.
+   */
+  execute<Args, Result>(
+    name: string,
+    run: (args: Args) => Promise<Result> | Result,
+  ): (args: Args) => Promise<Result | string>;
+}
+
+type Wrapping = Parameters<typeof wrapLanguageModel>[0];
+type Model = ReturnType<typeof wrapLanguageModel>;
+type CallOptions = Parameters<NonNullable<LanguageModelMiddleware["wrapGenerate"]>>[0]["params"];
+
+const tools = ownTools.map(({ name, description, schema }) => {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema);
+  return { type: "function" as const, name, description, inputSchema: inputSchema as never };
+});
+
+/**
+ * The same model, whose conversation can be taken back: `const model = withRewind(openai("…"), rewind, { thread: "t1" })`. What is built on it stays as it is;
+ * one conversation a model.
+ */
+export function withRewind(
+  model: Wrapping["model"],
+  rewind: Rewind,
+  options: WithRewindOptions,
+): Model & { readonly rewind: ModelRewind } {
+  const thread = rewind.thread(options.thread);
+  const relay = new Relay({
+    thread,
+    format: prompts,
+    external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
+    ...(options.replay === undefined ? {} : { replay: options.replay }),
+    ...(options.verify === undefined ? {} : { verify: options.verify }),
+  });
+  const middleware = middlewareOf(relay, options.streaming ?? "live");
+  const known: ModelRewind = {
+    thread,
+    messages: () => relay.effective(),
+    execute: (name, run) => (args) => relay.runTool(name, args, run),
+  };
+  return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: known });
+}
+
+function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModelMiddleware {
+  return {
+    specificationVersion: "v3",
+
+    async wrapGenerate({ doGenerate, model, params }) {
+      if (!isTurn(params)) return doGenerate();
+      const { system, list } = split(params);
+      const { reply, dropped } = await relay.turn<ModelReply & { readonly result: Generated }>({
+        list,
+        signal: params.abortSignal,
+        async ask(items, { ownTools: own }) {
+          const result = await model.doGenerate(asked(params, system, items, own));
+          return { result, raw: rawOf(result), items: itemsOf(result.content) };
+        },
+        again(raw) {
+          const result: Generated = { ...(raw as Raw), warnings: [] };
+          return { result, raw, items: itemsOf(result.content) };
+        },
+      });
+      return without(reply.result, dropped);
+    },
+
+    async wrapStream({ doStream, model, params }) {
+      if (!isTurn(params)) return doStream();
+      const { system, list } = split(params);
+      const stopped = new AbortController();
+      params.abortSignal?.addEventListener("abort", () => stopped.abort(params.abortSignal?.reason));
+      const out = new Outgoing(streaming === "live", () =>
+        stopped.abort(new DOMException("The stream was given up.", "AbortError")),
+      );
+      return new Promise<Streamed>((resolve, reject) => {
+        let opened = false;
+        const open = (rest: Omit<Streamed, "stream">): void => {
+          if (!opened) resolve({ ...rest, stream: out.stream });
+          opened = true;
+        };
+        let recorded = false;
+        relay
+          .turn<ModelReply & { readonly raw: Raw }>({
+            list,
+            signal: stopped.signal,
+            async ask(items, { ownTools: own }) {
+              const { stream, ...rest } = await model.doStream(asked(params, system, items, own));
+              open(rest);
+              const raw = await out.take(stream);
+              return {
+                raw: rawOf(raw),
+                items: itemsOf(raw.content),
+                ...(out.before === "" ? {} : { prefix: out.before }),
+              };
+            },
+            again(raw) {
+              recorded = true;
+              return { raw: raw as Raw, items: itemsOf((raw as Raw).content) };
+            },
+          })
+          .then(({ reply, dropped }) => {
+            open({});
+            if (recorded) out.again(reply.raw, dropped);
+            else out.end(reply.raw, dropped);
+          })
+          .catch((error: unknown) => {
+            if (opened) out.fail(error);
+            else reject(error);
+          });
+      });
+    },
+  };
+}
+
+/** A call without tools is no turn of the agent; one that must call a certain tool cannot call ours. */
+const isTurn = ({ tools: given = [], toolChoice }: CallOptions): boolean =>
+  given.length > 0 && toolChoice?.type !== "none" && toolChoice?.type !== "tool";
+
+function split({ prompt }: CallOptions): { system: readonly Item[]; list: readonly Item[] } {
+  const items = prompt as unknown as readonly Item[];
+  const first = items.findIndex(({ role }) => role !== "system");
+  const at = first < 0 ? items.length : first;
+  return { system: items.slice(0, at), list: splitResults(items.slice(at)) };
+}
+
+const asked = (params: CallOptions, system: readonly Item[], items: readonly Item[], own: boolean): CallOptions => ({
+  ...params,
+  prompt: [...system, ...joinResults(items)] as unknown as CallOptions["prompt"],
+  tools: [...(params.tools ?? []), ...(own ? tools : [])],
+});

@@ -1,0 +1,2 @@
+// `agentrewind/deepagents`: the environment as a deepagents backend. The middleware is the one of `agentrewind/langchain`.
+export { type RewindBackendOptions, rewindBackend } from "./backend.ts";

@@ -1,0 +1,79 @@
+// Somebody else rewinds while the agent runs: what was issued before arrives too late (the epoch fence).
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type AdapterCheck, calls, write } from "./adapter-scene.ts";
+
+const back = "You are back at";
+
+export const outsideChecks: readonly AdapterCheck[] = [
+  {
+    name: "a rewind from outside while the model answers: the late reply is dropped",
+    script: async (all, _request, scene) => {
+      if (all.includes(back)) return { content: "from c0" };
+      if (!all.includes("wrote a.txt")) return calls(write("a.txt"));
+      await scene.session().rewind({ to: "c0" });
+      return calls(write("late.txt"));
+    },
+    async check(scene, run) {
+      assert.equal(await run.say("go"), "from c0");
+      assert.deepEqual(scene.written, ["a.txt"]);
+      assert.deepEqual(scene.files(), []);
+      for (const all of scene.since(back)) assert.ok(!all.includes("wrote a.txt"));
+    },
+  },
+  {
+    name: "a rewind from outside that was asked for while a tool ran: its result is in no later request",
+    script: (all) => {
+      if (all.includes(back)) return { content: "from c0" };
+      return all.includes("wrote b.txt")
+        ? { content: "too far" }
+        : calls(write(all.includes("wrote a.txt") ? "b.txt" : "a.txt"));
+    },
+    async check(scene, run) {
+      let asked: Promise<unknown> | undefined;
+      scene.onWrite = async (path) => {
+        if (path !== "b.txt") return;
+        asked = scene.rewind
+          .thread(scene.thread)
+          .rewind({ to: "c0" })
+          .catch((error: { code?: string }) => error.code);
+        await sleep(50);
+      };
+      // Inside of a tool that the adapter knows of, a rewind is refused or waits for its end; then the conversation goes on.
+      const said = await run.say("go");
+      const outcome = await asked;
+      if (outcome === "INSIDE_TOOL") return;
+      assert.ok(said === "from c0" || (await run.say("go on")) === "from c0");
+      assert.deepEqual(scene.files(), []);
+      assert.ok(!(scene.since(back).at(-1) as string).includes("wrote b.txt"));
+    },
+  },
+  {
+    name: "a rewind between two runs: the next one goes on from there",
+    script: (all) => {
+      if (all.includes(back)) return { content: all.includes("wrote a.txt") ? "leaked" : "from c0" };
+      return all.includes("wrote a.txt") ? { content: "written" } : calls(write("a.txt"));
+    },
+    async check(scene, run) {
+      assert.equal(await run.say("go"), "written");
+      await scene.session().rewind({ to: "c0" });
+      assert.deepEqual(scene.files(), []);
+      assert.equal(await run.say("go on"), "from c0");
+      assert.ok((scene.since(back).at(-1) as string).includes("go on"));
+    },
+  },
+  {
+    name: "an undo from outside: conversation and files are those before the rewind",
+    script: (all) => {
+      if (all.includes("again")) return { content: all.includes("wrote a.txt") ? "as before" : "lost" };
+      return all.includes("wrote a.txt") ? { content: "written" } : calls(write("a.txt"));
+    },
+    async check(scene, run) {
+      assert.equal(await run.say("go"), "written");
+      await scene.session().rewind({ to: "c0" });
+      await scene.session().undo();
+      assert.deepEqual(scene.files(), ["a.txt"]);
+      assert.equal(await run.say("again"), "as before");
+    },
+  },
+];
