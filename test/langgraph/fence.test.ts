@@ -37,6 +37,10 @@ import {
 let scene: Scene;
 afterEach(() => scene.close());
 const config = onThread("t");
+/** The model may be faster than the first capture. */
+async function captured(): Promise<void> {
+  while (scene.rewind.thread("t").head === null) await sleep(5);
+}
 const gate = () => {
   let open = (): void => {};
   const passed = new Promise<void>((resolve) => {
@@ -129,9 +133,8 @@ test("streamed tokens of a stale call end with the rewind", async () => {
     if (message.getType() !== "ai") continue;
     all += message.text;
     if (rewound) late.push(message.text.trim());
-    rewinding ??= scene.rewind
-      .thread("t")
-      .rewind({ to: "c0" })
+    rewinding ??= captured()
+      .then(() => scene.rewind.thread("t").rewind({ to: "c0" }))
       .then(() => {
         rewound = true;
       });
@@ -179,7 +182,7 @@ test("tokens of a model that goes on speaking do not get through", async () => {
       .addEdge("last", END)
       .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
   );
-  const rewinding = asked.passed.then(() => scene.rewind.thread("t").rewind({ to: "c0" }));
+  const rewinding = asked.passed.then(captured).then(() => scene.rewind.thread("t").rewind({ to: "c0" }));
   let all = "";
   for await (const chunk of await app.stream(start as never, { ...config, streamMode: "messages" })) {
     const [message] = chunk as unknown as [BaseMessage];
@@ -225,7 +228,7 @@ test("a model that does not listen to its signal is not waited for, and nothing 
       .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
   );
   const custom: unknown[] = [];
-  const rewinding = asked.passed.then(() => scene.rewind.thread("t").rewind({ to: "c0" }));
+  const rewinding = asked.passed.then(captured).then(() => scene.rewind.thread("t").rewind({ to: "c0" }));
   for await (const chunk of await app.stream(start as never, { ...config, streamMode: "custom" })) custom.push(chunk);
   await rewinding;
   finished = gate();
