@@ -22,15 +22,16 @@ export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors
 export type { Branch, BranchInfo, BranchSource, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
 export type { Progress } from "./progress.ts";
 export { type OpenOptions, openRewind } from "./rewind.ts";
-export type { Alignment, Boundary } from "./session/align.ts";
+export type { Alignment, Boundary } from "./session/alignment.ts";
 export type { ContextDiff } from "./session/compare.ts";
 export type { EffectDefinition, EffectOptions, ToolArguments } from "./session/effect-rules.ts";
 export type { Effect, EffectClass, EffectState, OnRepeat, ToolOutcome, ToolRun } from "./session/effect-types.ts";
 export type { Moment } from "./session/moment.ts";
+export type { NamedState, Position } from "./session/places.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
 export type { UndoOptions } from "./session/rewinder.ts";
 export { endedRefusal, messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
-export type { CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
+export type { AlignOptions, CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
 export type { GateOptions, Turn, TurnOptions } from "./session/turn.ts";
 export type {

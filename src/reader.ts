@@ -13,6 +13,7 @@ import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { noEffectRules } from "./session/effect-rules.ts";
 import { opaqueSerializer } from "./session/serializer.ts";
+import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { type Catalog, openCatalog } from "./store/catalog.ts";
@@ -178,6 +179,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     gate: "captured",
     onCaptureFailure: "continue",
     budget: { rewinds: 0, perCheckpoint: 0 },
+    staleness: makeStaleness(),
     effects: noEffectRules,
     running: new Set(),
     restoresChannels: new Map(),

@@ -14,6 +14,7 @@ import { type EffectOptions, effectOptions, effectRules } from "./session/effect
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { recover } from "./session/recover.ts";
+import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget, Lesson } from "./session/types.ts";
 import { verifyEnvironment } from "./session/verify.ts";
@@ -176,6 +177,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
+      staleness: makeStaleness(),
       effects: effectRules(chosen),
       running: new Set(),
       summarizeLessons: chosen.lessons?.summarize,

@@ -12,12 +12,13 @@ const root = join(import.meta.dirname, "..");
 const program = `
 import { openRewind, isRewindError, type Checkpoint } from "agentrewind";
 import { rewindMiddleware } from "agentrewind/langchain";
+import { rewindGraph } from "agentrewind/langgraph";
 import { environmentSuite } from "agentrewind/conformance";
 
 const rewind = await openRewind({ workspace: "./place", store: "./store" });
 const made: Checkpoint = await rewind.thread("t").checkpoint({ context: { messages: ["a"] } });
 const middleware = rewindMiddleware(rewind);
-console.log(JSON.stringify({ id: made.id, name: middleware.name, suite: typeof environmentSuite, lacks: rewind.environment.capabilities.lacks }));
+console.log(JSON.stringify({ id: made.id, graph: rewindGraph(rewind).tools.map((one) => one.name), name: middleware.name, suite: typeof environmentSuite, lacks: rewind.environment.capabilities.lacks }));
 await rewind.close();
 try {
   await openRewind({ workspace: "./place", store: "./place/store" });
@@ -40,6 +41,7 @@ test("an empty project installs it, imports it with types, and runs its command"
     "dist/src/index.js",
     "dist/src/index.d.ts",
     "dist/adapters/langchain/index.js",
+    "dist/adapters/langgraph/index.js",
     "dist/adapters/deepagents/index.js",
     "native/binding.gyp",
   ]) {
@@ -88,6 +90,7 @@ test("an empty project installs it, imports it with types, and runs its command"
   const { stdout } = await run(process.execPath, ["out/main.js"], { cwd: project });
   expect(JSON.parse(stdout)).toEqual({
     id: "c0",
+    graph: ["rewind", "list_checkpoints", "checkpoint"],
     name: "AgentRewind",
     suite: "function",
     lacks: process.getuid?.() === 0 ? [] : expect.any(Array),

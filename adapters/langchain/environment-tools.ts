@@ -1,7 +1,7 @@
 // The tools bound to the environment, as LangChain tools: for createAgent and for LangGraph's ToolNode.
 import { type DynamicStructuredTool, tool } from "@langchain/core/tools";
 import { bindTools, type EnvironmentTool, type EnvironmentToolOptions, type Rewind } from "agentrewind";
-import { failure } from "./tools.ts";
+import { failure } from "../graph-state/tools.ts";
 
 /** What LangChain passes as second argument, as far as it is used here. */
 interface Runtime {

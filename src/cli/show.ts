@@ -86,6 +86,7 @@ const kinds = {
   explicit: "asked for",
   safety: "the state that a rewind left",
   partial: "when some paths were taken back",
+  step: "the files between two decisions",
 } as const;
 
 const section = (title: string, rest: readonly string[], paint: Paint): string[] =>

@@ -16,6 +16,8 @@ export interface Coordinator {
   betweenTools<T>(work: () => Promise<T>): Promise<T>;
   /** Marks a model call or a tool as running; call the result when it ends. */
   enter(what: "model" | "tool"): () => void;
+  /** Whether a tool runs. */
+  inTool(): boolean;
   /** As `enter("tool")`; what `run` calls is known to be inside of this tool. */
   enterTool(entry?: ToolEntry): RunningTool;
   /** Tells the tools that may be ended to end. */
@@ -136,6 +138,7 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
     exclusive,
     betweenTools,
     enter,
+    inTool: () => tools > 0,
     enterTool(entry = {}) {
       const leave = enter("tool");
       const control = new AbortController();

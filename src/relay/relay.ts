@@ -1,7 +1,7 @@
 // The loop below somebody else's loop: between a caller that only ever adds to its list of messages and the model. It records a pair at every model decision,
 // answers calls of the rewind tools itself, and leaves abandoned turns out of what the model sees.
 import { isRewindError } from "../errors.ts";
-import type { Boundary } from "../session/align.ts";
+import type { Boundary } from "../session/alignment.ts";
 import { refusalText, staleRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { rewindTool } from "../session/tools.ts";

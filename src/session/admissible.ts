@@ -55,6 +55,17 @@ export function requireRestorable(deps: SessionDeps, target: CheckpointRow, scop
   );
 }
 
+/** Between two decisions there is no conversation to go on from. @throws BAD_ARGUMENT */
+export function requireDecision(deps: SessionDeps, target: CheckpointRow, scope: Scope): void {
+  if (target.kind !== "step" || scope === "environment") return;
+  const before = deps.catalog.lineage(target.parent).find((row) => row.kind !== "step");
+  const id = checkpointId(target);
+  throw new RewindError("BAD_ARGUMENT", `${id} lies between two decisions and holds the files alone.`, {
+    hint: `Take the files alone back to ${id} (scope "environment")${before === undefined ? "" : `, or both halves to ${checkpointId(before)}`}.`,
+    details: { checkpoint: id, before: before === undefined ? null : checkpointId(before) },
+  });
+}
+
 /** What the agent itself may not do. @throws BUDGET_SPENT, NOTHING_TO_REWIND */
 export function requireBudget(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): void {
   const { catalog, budget } = deps;
@@ -102,7 +113,7 @@ export function requireOwnTimeline(
   const own = new Set(catalog.lineage(thread.head).map((row) => row.id));
   const foreign = catalog
     .lineage(catalog.timelineHead(), "timeline")
-    .filter((row) => !kept.has(row.id) && row.thread !== thread.id && !own.has(row.id) && touches(row, paths));
+    .filter((row) => !kept.has(row.id) && !isOwn(row, thread) && !own.has(row.id) && touches(row, paths));
   if (foreign.length === 0) return;
   const names = [...new Set(foreign.map((row) => row.thread_name))];
   throw new RewindError(
@@ -114,6 +125,10 @@ export function requireOwnTimeline(
     },
   );
 }
+
+/** What ran inside of a thread's turns belongs to them (`t/researcher` to `t`); a step is nobody's. */
+const isOwn = (row: CheckpointRow, thread: ThreadRow): boolean =>
+  row.thread === thread.id || row.thread_name.startsWith(`${thread.name}/`) || row.kind === "step";
 
 function touches({ changes }: CheckpointRow, paths: readonly string[] | null): boolean {
   if (paths === null || changes === null) return true;
@@ -137,7 +152,7 @@ export function requireChannels(
     "NOT_ATTACHED",
     `The state ${channels.map((name) => `"${name}"`).join(", ")} differs from ${checkpointId(target)}, and the agent that runs does not know how to put it back. Nothing was changed.`,
     {
-      hint: 'Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`. Or rewind the files alone (scope "environment").',
+      hint: 'Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`, a graph `rg.attach(graph.compile(…))`. Or rewind the files alone (scope "environment").',
       details: { channels },
     },
   );

@@ -4,6 +4,7 @@ import type { Environment } from "../environment/environment.ts";
 import type { Catalog } from "../store/catalog.ts";
 import type { Objects } from "../store/objects.ts";
 import type { EffectRules } from "./effect-rules.ts";
+import type { Staleness } from "./staleness.ts";
 import type { Budget, Lesson } from "./types.ts";
 
 export interface SessionDeps {
@@ -15,6 +16,7 @@ export interface SessionDeps {
   readonly gate: "captured" | "durable";
   readonly onCaptureFailure: "continue" | "stop";
   readonly budget: Budget;
+  readonly staleness: Staleness;
   readonly effects: EffectRules;
   /** Effects whose calls run in this process. */
   readonly running: Set<number>;

@@ -101,6 +101,7 @@ export async function finish(
     },
     issued,
   );
+  deps.staleness.raise();
   fault("rewind.committed");
   // Its intent is on disk: after a power loss that takes this commit along the next open does it again, and keeps what was done since. So nobody waits for the disk.
   deps.track(deps.syncLog().catch(() => {}));

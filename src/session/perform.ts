@@ -11,6 +11,7 @@ import { attribute } from "./external.ts";
 import { finish } from "./finish.ts";
 import { type Move, manifestOf, noActivity, type Payload } from "./move.ts";
 import { selectPaths } from "./paths.ts";
+import { leaveFiles } from "./places.ts";
 
 /** Runs alone (the caller holds the coordinator). */
 export function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
@@ -30,6 +31,7 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   // On disk before anything is overwritten: after a power loss the left state must not be gone from both places.
   await deps.objects.sync();
   catalog.markDurable(left.id);
+  leaveFiles(deps, move.thread.id, captured === null ? null : left);
   fault("rewind.safety");
 
   const attribution =

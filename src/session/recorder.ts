@@ -9,7 +9,8 @@ import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps } from "./deps.ts";
-import { manifestOf } from "./move.ts";
+import { manifestOf, noActivity } from "./move.ts";
+import { describeFiles, leaveFiles } from "./places.ts";
 import type { Activity, Context, Serializer, Timings } from "./types.ts";
 import { checkpointId } from "./views.ts";
 
@@ -85,7 +86,8 @@ export class Recorder {
   ): Promise<CheckpointRow> {
     const { catalog } = this.#deps;
     const thread = catalog.thread(request.thread.name) as ThreadRow;
-    const parent = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+    const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+    const parent = request.kind === "turn" ? this.#behindSteps(head) : head;
     const changes = await this.#changesSince(parent, captured);
     fault("checkpoint.before-commit");
     const row = catalog.addCheckpoint(
@@ -113,7 +115,64 @@ export class Recorder {
       request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
+    if (captured !== null) describeFiles(this.#deps, thread.id, row);
     return row;
+  }
+
+  /** A decision takes the place of the steps before it: they stay in the tree for the states that they belong to. */
+  #behindSteps(head: CheckpointRow | undefined): CheckpointRow | undefined {
+    let row = head;
+    while (row?.kind === "step") row = row.parent === null ? undefined : this.#deps.catalog.checkpoint(row.parent);
+    return row;
+  }
+
+  /** A checkpoint of the files alone, none where they are those of the head. Runs alone. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
+  step(name: string): Promise<void> {
+    const { catalog, environment, objects, track } = this.#deps;
+    return objects.use(async () => {
+      const thread = catalog.thread(name) as ThreadRow;
+      const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+      const capture = environment.capture();
+      capture.durable.catch(ignore);
+      let captured: Captured;
+      try {
+        captured = await capture.captured;
+      } catch (error) {
+        if (this.#deps.onCaptureFailure === "stop") throw failed("The files", reasonOf(error));
+        return leaveFiles(this.#deps, thread.id, null);
+      }
+      if (head !== undefined && isSame(head, captured)) return describeFiles(this.#deps, thread.id, head);
+      const context = await this.storeContext(thread, null);
+      const changes = await this.#changesSince(head, captured);
+      const row = catalog.addCheckpoint(
+        {
+          thread: thread.id,
+          seq: catalog.takeSeq(thread.id),
+          parent: head?.id ?? null,
+          turn: head?.turn ?? 0,
+          kind: "step",
+          state: "captured",
+          reason: null,
+          label: null,
+          anchor: null,
+          context: context.name,
+          messages: context.messages,
+          serializer: context.serializer,
+          manifest: captured.manifest,
+          changes,
+          activity: noActivity,
+          problems: captured.problems,
+          timings: { exposedMs: captured.captureMs, overlappedMs: 0, bytes: captured.bytes + context.bytes },
+          lessons: JSON.parse(thread.lessons) as number[],
+        },
+        catalog.epoch(),
+      );
+      describeFiles(this.#deps, thread.id, row);
+      const durable = capture.durable.then(() => this.#persist(row));
+      durable.catch(ignore);
+      track(durable);
+      if (this.#deps.gate === "durable") await durable;
+    });
   }
 
   async #persist(row: CheckpointRow): Promise<void> {
@@ -151,10 +210,7 @@ export class Recorder {
   async settled(pair: Pair<CheckpointRow>): Promise<CheckpointRow> {
     const row = await (this.#deps.gate === "durable" ? pair.durable : pair.published);
     if (row.state === "not-restorable" && this.#deps.onCaptureFailure === "stop") {
-      throw new RewindError("CAPTURE_FAILED", `${checkpointId(row)} could not be captured: ${row.reason}.`, {
-        hint: "Mend what is named and take the turn again.",
-        details: { checkpoint: checkpointId(row) },
-      });
+      throw failed(checkpointId(row), row.reason ?? "", { checkpoint: checkpointId(row) });
     }
     return row;
   }
@@ -196,6 +252,15 @@ export class Recorder {
     this.#deps.catalog.setTimings(row.id, { exposedMs, overlappedMs, bytes } satisfies Timings);
   }
 }
+
+const isSame = (row: CheckpointRow, { manifest }: Captured): boolean =>
+  row.state !== "not-restorable" && row.files === manifest.files && row.processes === manifest.processes;
+
+const failed = (what: string, why: string, details: Record<string, unknown> = {}): RewindError =>
+  new RewindError("CAPTURE_FAILED", `${what} could not be captured: ${why}.`, {
+    hint: "Mend what is named and take the turn again.",
+    details,
+  });
 
 const ignore = (): void => {};
 

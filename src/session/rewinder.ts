@@ -8,6 +8,7 @@ import {
   requireBudget,
   requireChannels,
   requireCheckpoint,
+  requireDecision,
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
@@ -51,6 +52,7 @@ export class Rewinder {
     const lesson = request.lesson === undefined && by === "caller" ? null : cleanLesson(request.lesson ?? "");
     const verify = cleanCheck(request.verify);
     if (by === "agent") requireBudget(this.#deps, thread, target);
+    if (paths === null) requireDecision(this.#deps, target, scope);
     requireRestorable(this.#deps, target, scope);
     requireOwnTimeline(this.#deps, thread, target, scope, paths);
     if (scope !== "environment" && (by === "agent" || request.crossEffects !== true))
@@ -150,9 +152,9 @@ export class Rewinder {
     return delivery === undefined ? !this.#tree.isDriven(thread) : delivery === "returned";
   }
 
-  /** Brings the environment and the head to where the framework stands. Runs alone. */
-  async follow(thread: ThreadRow, target: CheckpointRow): Promise<void> {
-    await performMove(this.#deps, alignment(thread, target));
+  /** Brings the environment (unless it is there already) and the head to where the framework stands. Runs alone. */
+  async follow(thread: ThreadRow, target: CheckpointRow, scope: "both" | "context" = "both"): Promise<void> {
+    await performMove(this.#deps, { ...alignment(thread, target), scope });
   }
 
   /** The same answer again; the environment is brought there if it has moved on since. */

@@ -4,9 +4,16 @@ import type { RunningTool } from "../coordinator/coordinator.ts";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
-import { requireBudget, requireCheckpoint, requireOwnTimeline, requireRestorable } from "./admissible.ts";
-import { type Alignment, alignThread, type Boundary } from "./align.ts";
+import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
+import {
+  requireBudget,
+  requireCheckpoint,
+  requireDecision,
+  requireOwnTimeline,
+  requireRestorable,
+} from "./admissible.ts";
+import { alignThread } from "./align.ts";
+import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import { requireCrossable } from "./crossed.ts";
@@ -18,6 +25,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
+import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
@@ -43,6 +51,19 @@ export interface CheckpointOptions {
   readonly activity?: Activity;
 }
 
+export interface AlignOptions {
+  /** Where the framework stands among states that it names itself; see `pairState`. It decides where it is known. */
+  readonly position?: Position;
+  /** An object of the run's own when it goes back to a state: at its first look the files are brought there, also where tools of an earlier run from there left traces. */
+  readonly replay?: object | undefined;
+  /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
+  readonly placed?: boolean;
+  /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
+  readonly unasked?: boolean;
+  /** For `enterTool`: a rewind ends the tool (`RunningTool.signal`) instead of waiting until it is done. */
+  readonly endable?: boolean;
+}
+
 export interface ThreadDiff {
   readonly files: FileChanges;
   readonly processes: { readonly changed: boolean };
@@ -58,6 +79,7 @@ export class Thread {
   readonly #rewinder: Rewinder;
   /** For adapters. */
   readonly journal: Journal;
+  readonly #replays = new WeakSet<object>();
   readonly #effects: Effects;
   #endOpenTurn: (() => void) | undefined;
 
@@ -75,6 +97,11 @@ export class Thread {
   /** Counts the rewinds of the environment: what was issued in an older epoch is dropped. */
   get epoch(): number {
     return this.#deps.catalog.epoch();
+  }
+
+  /** Whether a tool runs in the environment now, of this thread or of another. */
+  get inTool(): boolean {
+    return this.#deps.coordinator.inTool();
   }
 
   /** Id of the head, or null. */
@@ -112,16 +139,27 @@ export class Thread {
    */
   async beginTurn(context: Context, options: TurnOptions = {}): Promise<Turn> {
     this.#endOpenTurn?.();
-    const { catalog, coordinator } = this.#deps;
+    const { catalog, coordinator, staleness } = this.#deps;
     await coordinator.boundary();
     const thread = this.#tree.made();
     const issued = options.epoch ?? catalog.epoch();
     catalog.requireEpoch(issued);
     const anchor = options.anchor ?? null;
     const retried = this.#headAt(thread, anchor);
-    const leave = coordinator.enter("model");
+    const leaveModel = coordinator.enter("model");
+    const { signal: stale, end } = staleness.watch();
+    const leave = (): void => {
+      leaveModel();
+      end();
+    };
     this.#endOpenTurn = leave;
-    const parts = { deps: this.#deps, recorder: this.#recorder, view: (id: number) => this.#tree.view(id), leave };
+    const parts = {
+      deps: this.#deps,
+      recorder: this.#recorder,
+      view: (id: number) => this.#tree.view(id),
+      leave,
+      stale,
+    };
     if (retried !== undefined) return resumeTurn(parts, retried, issued);
     return startTurn(parts, {
       thread,
@@ -294,11 +332,40 @@ export class Thread {
    * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
    * brings the environment to it (invariant 9).
    * @param boundaries the framework's messages, newest first
-   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head
+   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE
    */
-  async align(boundaries: Iterable<Boundary>): Promise<Alignment> {
+  async align(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
-    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model"));
+    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model", options));
+  }
+
+  /**
+   * For adapters whose framework names its states, before it stores one: a state that follows from the one in which the files are gets them as they are now, any
+   * other those of the state before it.
+   * @returns what to call when the framework has stored it
+   */
+  pairState(state: NamedState): () => void {
+    return pairState(this.#deps, this.#tree.made(), state);
+  }
+
+  /** Whether something is known of the files of a state that the framework names. */
+  knowsState(name: string): boolean {
+    const { thread } = this.#tree;
+    return thread !== undefined && isKnown(this.#deps, thread, name);
+  }
+
+  /** The checkpoint whose files belong to a state that the framework names; undefined where none was made yet. */
+  stateNamed(name: string): Checkpoint | undefined {
+    const { thread } = this.#tree;
+    const row = thread === undefined ? undefined : this.#deps.catalog.stateNamed(thread.id, name);
+    return row && this.#tree.view(row.id);
+  }
+
+  /** The framework has deleted its states. */
+  forgetStates(): void {
+    this.#deps.assertOpen();
+    const { thread } = this.#tree;
+    if (thread !== undefined) this.#deps.catalog.forgetStates(thread.id);
   }
 
   /**
@@ -309,30 +376,35 @@ export class Thread {
    * @returns what to call when the tool has ended, with `run` for the tool itself; undefined when the conversation was rewound and the tool must not run
    * @throws PAIR_DIVERGED
    */
-  async enterTool(
-    boundaries: Iterable<Boundary>,
-    entry: { readonly endable?: boolean } = {},
-  ): Promise<RunningTool | undefined> {
+  async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<RunningTool | undefined> {
     const { coordinator, catalog } = this.#deps;
     return coordinator.exclusive(async () => {
-      const aligned = await this.#align(boundaries, "tools");
+      const aligned = await this.#align(boundaries, "tools", options);
       if (aligned.status === "deliver") return undefined;
       if (aligned.status !== "new") {
         const { thread } = this.#tree;
         const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
-        if (row.tools === "waiting" && row.id === catalog.headOf((thread as ThreadRow).id))
-          await this.#recorder.look(row);
+        const begins = row.tools === "waiting" || (options.unasked === true && row.tools === "none");
+        if (begins && row.id === catalog.headOf((thread as ThreadRow).id)) await this.#recorder.look(row);
       }
-      return coordinator.enterTool({ ...entry, thread: this.name });
+      return coordinator.enterTool({ endable: options.endable === true, thread: this.name });
     });
   }
 
-  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools"): Promise<Alignment> {
+  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
+    const { position, replay, placed = false } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
-    return alignThread(this.#deps, thread, boundaries, at, {
-      move: (target) => this.#rewinder.follow(thread, target),
-      result: (row) => this.#rewinder.result(row),
+    const move = (target: CheckpointRow, scope?: "both" | "context") => this.#rewinder.follow(thread, target, scope);
+    const result = (row: RewindRow) => this.#rewinder.result(row);
+    const step = () => this.#recorder.step(thread.name);
+    const anew = replay !== undefined && !this.#replays.has(replay);
+    if (replay !== undefined) this.#replays.add(replay);
+    const aligned = position && (await alignPosition(this.#deps, thread, position, at, anew, { step, move, result }));
+    if (aligned !== undefined) return aligned;
+    return alignThread(this.#deps, thread, boundaries, at, placed, {
+      move,
+      result,
       changedSince: async (row) => {
         const { manifest } = await this.#deps.environment.capture().captured;
         return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
@@ -347,6 +419,7 @@ export class Thread {
       const target = requireCheckpoint(this.#deps, thread, to);
       cleanLesson(lesson);
       requireBudget(this.#deps, thread as ThreadRow, target);
+      requireDecision(this.#deps, target, "both");
       requireRestorable(this.#deps, target, "both");
       requireOwnTimeline(this.#deps, thread as ThreadRow, target, "both");
       requireCrossable(this.#deps, thread as ThreadRow, target);

@@ -32,6 +32,8 @@ export interface Turn {
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
    */
   gate(options?: GateOptions): Promise<Checkpoint>;
+  /** Aborts with a rewind that makes the turn stale: the model call may end, what still comes of it is dropped. */
+  readonly stale: AbortSignal;
   /** Resolves when the checkpoint is listed, or could not be made: from then on `admissible` judges with it. */
   readonly captured: Promise<void>;
   /** The model call failed or was given up: nothing waits for this turn any more. The pair is kept. */
@@ -46,16 +48,18 @@ interface TurnParts {
   readonly view: (id: number) => Checkpoint;
   /** Ends the mark that a model call runs. */
   readonly leave: () => void;
+  readonly stale: AbortSignal;
 }
 
 /** Starts the pair now. */
 export function startTurn(parts: TurnParts, request: PairRequest & { readonly issued: number }): Turn {
-  const { deps, recorder, view, leave } = parts;
+  const { deps, recorder, view, leave, stale } = parts;
   const pair = recorder.begin(request);
   const durable = pair.durable.then((row) => view(row.id));
   durable.catch(() => {});
   return {
     id: `c${request.seq}`,
+    stale,
     async gate(options = {}) {
       const start = performance.now();
       try {
@@ -79,9 +83,10 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
 
 /** The same boundary again: its pair is there. */
 export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number): Turn {
-  const { deps, recorder, view, leave } = parts;
+  const { deps, recorder, view, leave, stale } = parts;
   return {
     id: checkpointId(row),
+    stale,
     async gate(options = {}) {
       try {
         await markTools(deps, recorder, row, options, issued);

@@ -49,7 +49,9 @@ export type CheckpointKind =
   /** The state that a rewind or an undo left. */
   | "safety"
   /** Some paths were taken back: its halves come from different moments. */
-  | "partial";
+  | "partial"
+  /** The files between two decisions, for a state that the framework names itself; its context is that of the decision before. */
+  | "step";
 
 export interface Timings {
   /** Milliseconds in which the agent waited for us. */

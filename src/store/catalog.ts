@@ -4,6 +4,7 @@ import type { Sql } from "./database.ts";
 import { type KnownEffects, knownWith, openEffects } from "./effects.ts";
 import { openHolder } from "./holder.ts";
 import { checkpointSelect, openLines } from "./lines.ts";
+import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
   IntentRow,
@@ -124,6 +125,7 @@ export function openCatalog(sql: Sql, environment: string) {
 
   const catalog = {
     ...lines,
+    ...openNamedStates(statements),
     ...effects,
     requireHolder,
     epoch,

@@ -103,6 +103,7 @@ interface Going {
   readonly label: string | null;
   readonly manifest: number | null;
   readonly tools_from: number | null;
+  readonly thread: number;
 }
 
 /** Takes the rows out, some in each transaction; the tree is whole after each. Returns those that went. @throws DISK_FULL, WRITE_FAILED */
@@ -158,7 +159,7 @@ async function removeSlices<T extends { readonly id: number }>(
 /** Takes one row out: its children hang on its parent. False when it was labelled meanwhile. */
 function makeRemove(sql: Sql): (id: number) => boolean {
   const find = sql.prepare(
-    "SELECT parent, timeline, tools, pruned, label, manifest, tools_from FROM checkpoint WHERE id = ?",
+    "SELECT parent, timeline, tools, pruned, label, manifest, tools_from, thread FROM checkpoint WHERE id = ?",
   );
   const hang = sql.prepare("UPDATE checkpoint SET parent = ?, pruned = pruned + ?, changes = NULL WHERE parent = ?");
   const hangTimeline = sql.prepare("UPDATE checkpoint SET timeline = ? WHERE timeline = ?");
@@ -166,6 +167,12 @@ function makeRemove(sql: Sql): (id: number) => boolean {
   const forget = ["left_at", "target", "head_before"].map((column) =>
     sql.prepare(`UPDATE rewind SET ${column} = NULL WHERE ${column} = ?`),
   );
+  // A state that the framework names goes to another checkpoint with the same files, or is forgotten.
+  const rename = sql.prepare(
+    `UPDATE named_state SET checkpoint = coalesce((SELECT max(id) FROM checkpoint WHERE manifest = @manifest AND id <> @id AND thread = @thread), @id)
+     WHERE checkpoint = @id`,
+  );
+  const unname = sql.prepare("DELETE FROM named_state WHERE checkpoint = ?");
   const remove = sql.prepare("DELETE FROM checkpoint WHERE id = ?");
   const removeManifest = sql.prepare(
     "DELETE FROM manifest WHERE id = @id AND NOT EXISTS (SELECT 1 FROM checkpoint WHERE manifest = @id OR tools_from = @id)",
@@ -178,6 +185,8 @@ function makeRemove(sql: Sql): (id: number) => boolean {
     if (hung > 0 && row.tools !== "none") spoil.run(row.parent);
     hangTimeline.run(row.timeline, id);
     for (const one of forget) one.run(id);
+    rename.run({ id, manifest: row.manifest, thread: row.thread });
+    unname.run(id);
     remove.run(id);
     for (const manifest of [row.manifest, row.tools_from]) if (manifest !== null) removeManifest.run({ id: manifest });
     return true;

@@ -8,6 +8,18 @@ export interface ThreadRow {
   /** JSON: ids of the lessons that the context at the head contains. */
   readonly lessons: string;
   readonly active_at: string;
+  /** JSON of Place; null where the framework names no states. */
+  readonly place: string | null;
+}
+
+/** Where the files stand among the states that the thread's framework names (F-47). */
+export interface Place {
+  /** By namespace, "" the framework's own: the state from which what runs now started. */
+  readonly at: Readonly<Record<string, string>>;
+  /** Tools may have changed the files since they were last captured. */
+  readonly touched: boolean;
+  /** States to which the files belong as they are now; the next checkpoint of them is theirs. */
+  readonly waiting: readonly string[];
 }
 
 export interface ManifestRow {

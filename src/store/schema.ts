@@ -128,6 +128,14 @@ export const migrations: readonly string[] = [
   ALTER TABLE lesson ADD COLUMN parts TEXT;
   ALTER TABLE lesson ADD COLUMN covers TEXT;
   `,
+  `
+  CREATE TABLE named_state (
+    thread INTEGER NOT NULL REFERENCES thread(id), name TEXT NOT NULL, checkpoint INTEGER NOT NULL REFERENCES checkpoint(id),
+    PRIMARY KEY (thread, name)
+  ) WITHOUT ROWID;
+  CREATE INDEX named_state_checkpoint ON named_state(checkpoint);
+  ALTER TABLE thread ADD COLUMN place TEXT;
+  `,
 ];
 
 export const formatVersion = migrations.length;

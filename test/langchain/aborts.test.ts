@@ -6,7 +6,7 @@ import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { answered, withOnlyCall } from "../../adapters/langchain/pairing.ts";
+import { paired, withOnlyCall } from "../../adapters/graph-state/pairing.ts";
 import {
   call,
   calls,
@@ -89,10 +89,10 @@ describe("pairing", () => {
       ],
     });
     const result = new ToolMessage({ tool_call_id: "a", content: "ok" });
-    const complete = answered([reply, result, new HumanMessage("next")]);
+    const complete = paired([reply, result, new HumanMessage("next")]);
     expect(complete.map((message) => (message as ToolMessage).tool_call_id)).toEqual([undefined, "a", "b", undefined]);
-    expect(answered(complete)).toBe(complete);
-    expect(answered([reply]).map((message) => message.getType())).toEqual(["ai", "tool", "tool"]);
+    expect(paired(complete)).toBe(complete);
+    expect(paired([reply]).map((message) => message.getType())).toEqual(["ai", "tool", "tool"]);
   });
 
   test("a reply is cut down to one call in every form in which providers repeat calls", () => {

@@ -1,8 +1,8 @@
-// What the middleware reads from LangChain messages: boundaries, what was done, who said it.
+// What is read from LangChain messages: boundaries, what was done, who said it.
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { Activity, Boundary, ToolAction } from "agentrewind";
 
-/** Marks messages that this middleware made. */
+/** Marks messages that were made here. */
 export const mark = "agentrewind";
 
 /**
@@ -48,6 +48,9 @@ export const textOf = (message: BaseMessage): string => message.text ?? "";
 export function lastAiIndex(messages: readonly BaseMessage[]): number {
   return messages.findLastIndex((message) => AIMessage.isInstance(message));
 }
+
+export const callsOf = (message: unknown): NonNullable<AIMessage["tool_calls"]> =>
+  AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
 
 /** What the model did in `messages`: its words, its calls and their results. */
 export function activityOf(messages: readonly BaseMessage[]): Activity {

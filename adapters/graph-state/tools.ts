@@ -13,7 +13,7 @@ import {
   refusalText,
   rewindTool,
 } from "agentrewind";
-import { type ChannelKinds, ownChannels } from "./channels.ts";
+import type { ChannelKinds } from "./channels.ts";
 import { anchorsOf, deliveredIn, lastAiIndex } from "./messages.ts";
 import { abandonedPart, channelsToRestore, messagesUpdate, newerFromPerson, tellMessage } from "./restore.ts";
 import type { Threads } from "./threads.ts";
@@ -23,14 +23,18 @@ export type HumanMessages = "keep" | "refuse" | "drop";
 export interface ToolOptions {
   readonly threads: Threads;
   readonly kinds: () => ChannelKinds | undefined;
+  /** Name of the messages' channel. */
+  readonly messagesKey: string;
+  /** The state channels besides the messages, as they are when a tool runs. */
+  readonly channels: (runtime: Runtime) => Readonly<Record<string, unknown>>;
   readonly humanMessages: HumanMessages;
   readonly external: "keep" | "restore";
   readonly verify: RewindRequest["verify"];
 }
 
-/** What LangChain passes to a tool as its second argument, as far as it is used here. */
-interface Runtime {
-  readonly state: Record<string, unknown> & { messages: BaseMessage[] };
+/** What a tool gets as its second argument, as far as it is used here. */
+export interface Runtime {
+  readonly state: Readonly<Record<string, unknown>>;
   readonly toolCallId?: string;
   readonly toolCall?: { readonly id?: string };
   readonly configurable?: unknown;
@@ -53,24 +57,28 @@ export function refusal(error: unknown, name: string, callId: string): ToolMessa
 }
 
 export function makeTools(options: ToolOptions) {
-  const { threads } = options;
+  const { threads, messagesKey } = options;
+  const messagesOf = (runtime: Runtime) => runtime.state[messagesKey] as readonly BaseMessage[];
   const callIdOf = (runtime: Runtime): string => runtime.toolCall?.id ?? runtime.toolCallId ?? "";
-  const threadOf = (runtime: Runtime) =>
-    threads.ofTools(
+  const threadOf = (runtime: Runtime) => {
+    const messages = messagesOf(runtime);
+    return threads.ofTools(
       runtime.configurable ?? runtime.config?.configurable,
-      runtime.state.messages.slice(0, Math.max(0, lastAiIndex(runtime.state.messages))),
+      messages.slice(0, Math.max(0, lastAiIndex(messages))),
     );
+  };
 
   async function rewindCall({ checkpoint, lesson }: RewindArguments, runtime: Runtime) {
     const callId = callIdOf(runtime);
     try {
       const thread = threadOf(runtime);
-      const at = lastAiIndex(runtime.state.messages);
-      const before = runtime.state.messages.slice(0, at);
+      const messages = messagesOf(runtime);
+      const at = lastAiIndex(messages);
+      const before = messages.slice(0, at);
       const target = await thread.context(checkpoint);
       const newer = options.humanMessages === "drop" ? [] : await newerFromPerson(thread, before, target);
       if (newer.length > 0 && options.humanMessages === "refuse") throw crossesPerson(newer.length);
-      const current: Context = { messages: before, channels: ownChannels(runtime.state) };
+      const current: Context = { messages: before, channels: options.channels(runtime) };
       const channels = await channelsToRestore(current.channels ?? {}, target, options.kinds());
       const result = await thread.rewind({
         to: checkpoint,
@@ -78,14 +86,14 @@ export function makeTools(options: ToolOptions) {
         ...(options.verify === undefined ? {} : { verify: options.verify }),
         by: "agent",
         external: options.external,
-        key: `${anchorsOf(before).at(-1) ?? "start"}/${runtime.state.messages[at]?.id}/${callId}`,
+        key: `${anchorsOf(before).at(-1) ?? "start"}/${messages[at]?.id}/${callId}`,
         current,
         carried: newer.length,
         delivered: deliveredIn(abandonedPart(before, target)),
         delivery: "returned",
       });
-      const messages = [...(result.context.messages as BaseMessage[]), ...newer, tellMessage(result)];
-      return new Command({ update: { ...channels, messages: messagesUpdate(messages) } });
+      const restored = [...(result.context.messages as BaseMessage[]), ...newer, tellMessage(result)];
+      return new Command({ update: { ...channels, [messagesKey]: messagesUpdate(restored) } });
     } catch (error) {
       return refusal(error, rewindTool.name, callId);
     }

@@ -16,6 +16,8 @@ export interface Threads {
   ofModelCall(configurable: unknown, messages: readonly BaseMessage[]): Thread;
   /** For the tools of a reply. @param messages those before the reply */
   ofTools(configurable: unknown, messages: readonly BaseMessage[]): Thread;
+  /** The thread of the whole graph, also inside of a part of it; undefined for a run without `thread_id`. */
+  ofGraph(configurable: unknown): Thread | undefined;
 }
 
 /** Runs without `thread_id` end with their process; the oldest are forgotten. */
@@ -40,14 +42,18 @@ export function makeThreads(rewind: Rewind, fixed: string | undefined, restoresC
     return name;
   }
 
+  const named = (id: unknown): string | undefined =>
+    fixed ?? (typeof id === "string" || typeof id === "number" ? `${id}` : undefined);
+  const open = (name: string): Thread => rewind.thread(name, { serializer: langchainSerializer, restoresChannels });
+
   function thread(
     { thread_id: id, checkpoint_ns: namespace }: Configurable,
     messages: readonly BaseMessage[],
     start: string | undefined,
   ): Thread {
-    const base = fixed ?? (typeof id === "string" || typeof id === "number" ? `${id}` : runOf(messages, start));
+    const base = named(id) ?? runOf(messages, start);
     const path = typeof namespace === "string" ? namespace.split("|").slice(0, -1).map(stepName) : [];
-    return rewind.thread([base, ...path].join("/"), { serializer: langchainSerializer, restoresChannels });
+    return open([base, ...path].join("/"));
   }
 
   return {
@@ -56,6 +62,10 @@ export function makeThreads(rewind: Rewind, fixed: string | undefined, restoresC
       return thread(given, messages, given.checkpoint_map?.[""]);
     },
     ofTools: (configurable, messages) => thread((configurable ?? {}) as Configurable, messages, undefined),
+    ofGraph(configurable) {
+      const name = named((configurable as Configurable | undefined)?.thread_id);
+      return name === undefined ? undefined : open(name);
+    },
   };
 }
 

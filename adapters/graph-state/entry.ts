@@ -1,9 +1,9 @@
 // What a model call starts from: LangGraph's state, or what that state must become first.
 import type { BaseMessage } from "@langchain/core/messages";
-import { messageForConversation, type RewindResult, type Thread } from "agentrewind";
+import { type AlignOptions, messageForConversation, type RewindResult, type Thread } from "agentrewind";
 import type { ChannelKinds } from "./channels.ts";
 import { boundariesOf, deliveredIn } from "./messages.ts";
-import { answered } from "./pairing.ts";
+import { paired } from "./pairing.ts";
 import { abandonedPart, channelsToRestore, newerFromPerson, tellMessage } from "./restore.ts";
 import { besideSummary, effective, withoutVoidSummary } from "./summaries.ts";
 import type { HumanMessages } from "./tools.ts";
@@ -11,6 +11,7 @@ import type { HumanMessages } from "./tools.ts";
 export interface EntryOptions {
   readonly kinds: ChannelKinds | undefined;
   readonly humanMessages: HumanMessages;
+  readonly align?: AlignOptions;
   /** What the other middleware would send. */
   readonly prepared: readonly BaseMessage[];
 }
@@ -25,24 +26,24 @@ export interface Entry {
   readonly epoch: number;
 }
 
-/** Aligns, takes over what was rewound from outside, and answers calls that an ended run left open. */
+/** Aligns, takes over what was rewound from outside, and pairs calls and results again where an ended run or a cut left them apart. */
 export async function enterModelCall(
   thread: Thread,
   stored: readonly BaseMessage[],
   channels: Readonly<Record<string, unknown>>,
   options: EntryOptions,
 ): Promise<Entry> {
-  const alignment = await thread.align(boundariesOf(stored));
+  const alignment = await thread.align(boundariesOf(stored), options.align);
   const { epoch } = alignment;
   if (alignment.status === "deliver") {
     return { ...(await takeOver(thread, alignment.results, stored, channels, options)), epoch };
   }
   const repaired = await withoutVoidSummary(thread, options.prepared, stored, channels);
   if (repaired !== undefined) {
-    const messages = answered(repaired.messages);
+    const messages = paired(repaired.messages);
     return { ...repaired, messages, seen: effective(messages, repaired.channels), epoch };
   }
-  const messages = answered(stored);
+  const messages = paired(stored);
   return { messages, channels, update: messages === stored ? null : {}, seen: null, epoch };
 }
 
@@ -55,7 +56,7 @@ async function takeOver(
 ): Promise<Omit<Entry, "epoch">> {
   const [moved, ...rest] = results;
   if (moved === undefined || moved.scope === "environment") {
-    const messages = [...answered(stored), ...results.map((one) => tellMessage(one))];
+    const messages = [...paired(stored), ...results.map((one) => tellMessage(one))];
     return { messages, channels, update: {}, seen: effective(messages, channels) };
   }
   const newer = humanMessages === "drop" ? [] : await newerFromPerson(thread, stored, moved.context);

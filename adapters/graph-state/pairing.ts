@@ -33,8 +33,26 @@ const keptOutput = (output: unknown, isKept: (item: unknown) => boolean): unknow
 const unanswered =
   "No result: the run was stopped or sent back before this call had ended. Look at what it did before you send it again.";
 
-/** `messages` with a result for every call; the same array when none is missing. An aborted run leaves such calls, and providers refuse them. */
-export function answered(messages: readonly BaseMessage[]): readonly BaseMessage[] {
+/**
+ * `messages` with one result for every call and no other; the same array when it is so already. An aborted run leaves calls without results, a history that was cut
+ * leaves results without calls, and providers refuse both.
+ */
+export function paired(messages: readonly BaseMessage[]): readonly BaseMessage[] {
+  return answered(withoutOrphans(messages));
+}
+
+/** Results stand behind their calls, each call has one. */
+function withoutOrphans(messages: readonly BaseMessage[]): readonly BaseMessage[] {
+  let open = new Set<string | undefined>();
+  const kept = messages.filter((message) => {
+    if (ToolMessage.isInstance(message)) return open.delete(message.tool_call_id);
+    open = new Set(AIMessage.isInstance(message) ? (message.tool_calls ?? []).map((call) => call.id) : []);
+    return true;
+  });
+  return kept.length === messages.length ? messages : kept;
+}
+
+function answered(messages: readonly BaseMessage[]): readonly BaseMessage[] {
   const results = new Set(messages.filter(ToolMessage.isInstance).map((message) => message.tool_call_id));
   const missing = (message: BaseMessage): ToolMessage[] =>
     !AIMessage.isInstance(message)

@@ -53,9 +53,9 @@ export async function channelsToRestore(
   if (kinds === undefined) {
     throw new RewindError(
       "NOT_ATTACHED",
-      `The state ${differing.map((name) => `"${name}"`).join(", ")} differs from the checkpoint, and the middleware does not know how to put it back.`,
+      `The state ${differing.map((name) => `"${name}"`).join(", ")} differs from the checkpoint, and nobody knows how to put it back.`,
       {
-        hint: "Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`.",
+        hint: "Whoever runs this agent: wrap it once, `const agent = rw.attach(createAgent({ …, middleware: [rw] }))`, a graph `rg.attach(graph.compile(…))`.",
         details: { channels: differing },
       },
     );

@@ -1,0 +1,195 @@
+// Where a framework stands among states that it names itself (LangGraph's checkpoint ids), and which checkpoint each of them belongs to.
+import type { CheckpointRow, Place, RewindRow, ThreadRow } from "../store/rows.ts";
+import { requireRestorable } from "./admissible.ts";
+import type { Alignment } from "./alignment.ts";
+import type { SessionDeps } from "./deps.ts";
+import { deliver, undelivered } from "./pending.ts";
+import type { RewindResult } from "./types.ts";
+import { checkpointId } from "./views.ts";
+
+/** By namespace, "" the framework's own: names of the states from which what runs now started. */
+export type Position = Readonly<Record<string, string>>;
+
+/** A state that the framework is about to store. */
+export interface NamedState {
+  readonly name: string;
+  /** "" or, for a part that runs inside of another, its path: the part `a|b` runs inside of `a`. */
+  readonly namespace: string;
+  /** Name of the state before it. */
+  readonly from: string | undefined;
+  /** "step": what ran from `from` on led to it. "input": somebody brought something new. "copy": it is `from` once more, to go on from there another way. */
+  readonly kind: "step" | "input" | "copy";
+  /** In which states the parts around it are. */
+  readonly around: Position;
+}
+
+const nowhere: Place = { at: {}, touched: true, waiting: [] };
+
+/**
+ * Says which files belong to a state (F-46): those of a checkpoint, or the files as they are now, of which whoever looks next makes one.
+ * @returns what to call when the framework has stored the state: killed in between, it goes on from the state before, and so do the files
+ */
+export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedState): () => void {
+  const { catalog } = deps;
+  const place = catalog.place(thread.id) ?? nowhere;
+  const pending = undelivered(catalog.rewinds(thread.id));
+  const taken = pending.length > 0 && isTakenOver(deps, thread, pending);
+  const here = isHere(deps, thread, place, state);
+  const wait = (): void =>
+    catalog.setPlace(thread.id, { ...place, waiting: [...new Set([...place.waiting, state.name])] });
+  if (!here) {
+    const row = inherited(deps, thread, state);
+    if (row !== undefined) catalog.nameState(thread.id, state.name, row.id);
+    else if (state.from !== undefined && place.waiting.includes(state.from)) wait();
+  } else if (pending.length > 0 && !taken) {
+    // A rewind from outside came meanwhile, and the framework has not heard of it: its state belongs to what was left.
+    const { left_at: left } = pending[0] as RewindRow;
+    if (left !== null) catalog.nameState(thread.id, state.name, left);
+  } else if (place.touched || place.waiting.length > 0 || state.kind === "input" || thread.head === null) wait();
+  else catalog.nameState(thread.id, state.name, thread.head);
+  return () => {
+    const now = catalog.place(thread.id) ?? nowhere;
+    if (here) catalog.setPlace(thread.id, { ...now, at: advanced(now.at, state) });
+    if (taken) catalog.markDelivered(thread.id);
+  };
+}
+
+/** Whether the files are at the state that came before; of one that was never seen that is taken for granted. */
+function isHere(
+  { catalog }: SessionDeps,
+  thread: ThreadRow,
+  { at, waiting }: Place,
+  { namespace, from, kind, around }: NamedState,
+): boolean {
+  if (kind === "copy") return false;
+  const top = around[""];
+  if (namespace !== "" && top !== undefined && at[""] !== top) return false;
+  if (from === undefined || at[namespace] === from) return true;
+  return catalog.stateNamed(thread.id, from) === undefined && !waiting.includes(from);
+}
+
+function inherited(deps: SessionDeps, thread: ThreadRow, { from, around }: NamedState): CheckpointRow | undefined {
+  const own = from === undefined ? undefined : deps.catalog.stateNamed(thread.id, from);
+  return own ?? (from === undefined ? innermost(deps, thread, around) : undefined);
+}
+
+/** What was inside of the part whose state this is, has ended. */
+function advanced(at: Position, { namespace, name }: NamedState): Position {
+  const inside = (other: string): boolean => namespace === "" || other.startsWith(`${namespace}|`);
+  return { ...Object.fromEntries(Object.entries(at).filter(([other]) => !inside(other))), [namespace]: name };
+}
+
+const inwards = (position: Position): string[] =>
+  Object.keys(position)
+    .sort((a, b) => b.length - a.length)
+    .map((namespace) => position[namespace] as string);
+
+/** The checkpoint of the innermost state that has one. */
+function innermost({ catalog }: SessionDeps, thread: ThreadRow, position: Position): CheckpointRow | undefined {
+  for (const name of inwards(position)) {
+    const row = catalog.stateNamed(thread.id, name);
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+/** Whether something is known of the state's files. */
+export const isKnown = ({ catalog }: SessionDeps, thread: ThreadRow, name: string): boolean =>
+  catalog.stateNamed(thread.id, name) !== undefined || (catalog.place(thread.id)?.waiting.includes(name) ?? false);
+
+/** The files as they are now are those of `row`: states that waited for this get their checkpoint. */
+export function describeFiles({ catalog, coordinator }: SessionDeps, thread: number, row: CheckpointRow): void {
+  const place = catalog.place(thread);
+  if (place === null) return;
+  for (const name of place.waiting) catalog.nameState(thread, name, row.id);
+  catalog.setPlace(thread, { at: place.at, touched: coordinator.inTool(), waiting: [] });
+}
+
+/** The files are about to move. @param left what they are, where that is known */
+export function leaveFiles(deps: SessionDeps, thread: number, left: CheckpointRow | null): void {
+  const { catalog } = deps;
+  if (left !== null && left.state !== "not-restorable") describeFiles(deps, thread, left);
+  for (const { id } of catalog.threads()) {
+    const place = catalog.place(id);
+    if (place !== null && place.waiting.length > 0) catalog.setPlace(id, { ...place, waiting: [] });
+  }
+}
+
+export interface PositionActions {
+  /** Makes a checkpoint of the files as they are, or finds the head to be one. */
+  step(): Promise<void>;
+  move(target: CheckpointRow): Promise<void>;
+  result(row: RewindRow): Promise<RewindResult>;
+}
+
+/**
+ * Brings the files to where the framework stands (F-47); undefined where nothing is known of its states.
+ * @param anew what tools of an earlier run from there did is to go
+ */
+export async function alignPosition(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  given: Position,
+  at: "model" | "tools",
+  anew: boolean,
+  actions: PositionActions,
+): Promise<Alignment | undefined> {
+  const { catalog } = deps;
+  const place = catalog.place(thread.id);
+  if (place === null) return undefined;
+  // Parts that keep no states of their own have names that nobody stores.
+  const position = Object.fromEntries(Object.entries(given).filter(([, name]) => isKnown(deps, thread, name)));
+  if (position[""] === undefined) return undefined;
+  const stays = place.at[""] === position[""] && !(anew && place.touched);
+  const elsewhere = Object.keys(position).some((name) => (place.at[name] ?? position[name]) !== position[name]);
+  const asIs = place.waiting.includes(inwards(position)[0] as string);
+  const target = (stays && !elsewhere) || asIs ? undefined : innermost(deps, thread, position);
+  const pending = undelivered(catalog.rewinds(thread.id));
+  const stand = (touched: boolean): void => {
+    const { waiting } = catalog.place(thread.id) ?? nowhere;
+    catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting });
+  };
+  const stay = async (): Promise<Alignment> => {
+    stand(place.touched);
+    if (at === "tools") {
+      if (place.waiting.length > 0) await actions.step();
+      stand(true);
+    }
+    const head = catalog.threads().find((row) => row.id === thread.id)?.head ?? null;
+    return head === null
+      ? { status: "new", epoch: catalog.epoch() }
+      : { status: "current", checkpoint: idOf(deps, head), epoch: catalog.epoch() };
+  };
+  if (target === undefined) return pending.length > 0 ? deliver(deps, pending, actions.result) : stay();
+  if (pending.length > 0) {
+    const stood = pending.map((row) => decision(deps, row.head_before)?.id);
+    if (stood.includes(decision(deps, target.id)?.id)) {
+      stand(place.touched);
+      return deliver(deps, pending, actions.result);
+    }
+    catalog.markDelivered(thread.id);
+  }
+  if ((target.id === thread.head || target.id === decision(deps, thread.head)?.id) && !place.touched) return stay();
+  requireRestorable(deps, target, "both");
+  // Nowhere while they move: killed in between, that is found out.
+  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  await actions.move(target);
+  stand(at === "tools");
+  return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch() };
+}
+
+const idOf = ({ catalog }: SessionDeps, head: number): string =>
+  checkpointId(catalog.checkpoint(head) as CheckpointRow);
+
+/** The newest checkpoint on the line that a decision or a step made: others are made beside the conversation. */
+function decision({ catalog }: SessionDeps, from: number | null): CheckpointRow | undefined {
+  return catalog.lineage(from).find((row) => row.kind === "turn" || row.kind === "step");
+}
+
+/** Whether a decision was made since: its context holds what they restored. */
+function isTakenOver(deps: SessionDeps, thread: ThreadRow, pending: readonly RewindRow[]): boolean {
+  const last = pending.at(-1) as RewindRow;
+  const target = last.target === null ? undefined : deps.catalog.checkpoint(last.target);
+  const left = last.scope === "environment" && target?.kind !== "partial" ? last.head_before : last.target;
+  return decision(deps, thread.head)?.id !== decision(deps, left)?.id;
+}
