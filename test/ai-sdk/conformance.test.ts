@@ -63,8 +63,11 @@ const overDrive = (name: string, drive: Drive, api: "chat" | "responses"): Adapt
   },
 });
 
-describe.each(Object.entries(drives))("%s", (name, drive) => {
-  describe.each(["chat", "responses"] as const)("%s", (api) => {
-    for (const { name: what, run } of adapterSuite(overDrive(name, drive, api))) test(what, run);
-  });
+describe.each([
+  ["generateText", "chat"],
+  ["streamText", "responses"],
+  ["streamText", "chat"],
+  ["ToolLoopAgent", "responses"],
+] as const)("%s, %s", (name, api) => {
+  for (const { name: what, run } of adapterSuite(overDrive(name, drives[name] as Drive, api))) test(what, run);
 });
