@@ -1,6 +1,13 @@
 // agentrewind/ai-sdk: rewind below generateText, streamText and agents of the Vercel AI SDK.
-import type { Rewind, RewindRequest, Thread } from "agentrewind";
-import { type HumanMessages, type Item, type ModelReply, ownTools, Relay, type Replay } from "agentrewind/relay";
+import type { Rewind, Thread } from "agentrewind";
+import {
+  type ConversationOptions,
+  type Item,
+  type ModelReply,
+  openRelay,
+  ownTools,
+  type Relay,
+} from "agentrewind/relay";
 import { type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import { z } from "zod";
 import { joinResults, prompts, splitResults } from "./format.ts";
@@ -9,19 +16,9 @@ import { Outgoing } from "./stream.ts";
 
 export { environmentTools } from "./environment-tools.ts";
 
-export interface WithRewindOptions {
-  /** Name of the thread: one conversation, also across processes. */
-  readonly thread: string;
-  /** Messages that a person sent after the target of a rewind. Default "keep". */
-  readonly humanMessages?: HumanMessages;
-  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
-  readonly external?: "keep" | "restore";
+export interface WithRewindOptions extends ConversationOptions {
   /** "live" (the default): words pass as they arrive. "buffer": nothing passes before the reply counts. */
   readonly streaming?: "live" | "buffer";
-  /** Whose replies a loop that starts over gets again. Default "unfinished". */
-  readonly replay?: Replay;
-  /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
-  readonly verify?: RewindRequest["verify"];
 }
 
 /** What a model knows of its conversation. */
@@ -57,18 +54,10 @@ export function withRewind(
   rewind: Rewind,
   options: WithRewindOptions,
 ): Model & { readonly rewind: ModelRewind } {
-  const thread = rewind.thread(options.thread);
-  const relay = new Relay({
-    thread,
-    format: prompts,
-    external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
-    ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
-    ...(options.replay === undefined ? {} : { replay: options.replay }),
-    ...(options.verify === undefined ? {} : { verify: options.verify }),
-  });
+  const relay = openRelay(rewind, prompts, options);
   const middleware = middlewareOf(relay, options.streaming ?? "live");
   const known: ModelRewind = {
-    thread,
+    thread: rewind.thread(options.thread),
     messages: () => relay.effective(),
     execute: (name, run) => (args) => relay.runTool(name, args, run),
   };

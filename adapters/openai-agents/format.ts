@@ -1,5 +1,5 @@
 // The items of OpenAI's agents SDK, whatever API is below it: messages, reasoning, calls and results are items of their own.
-import { canonical, digest, type Format, type Item, textOfContent } from "agentrewind/relay";
+import { canonical, digest, type Format, type Item, textOfContent, withoutApart } from "agentrewind/relay";
 
 const textOf = (output: unknown): string => {
   if (typeof output === "string" || Array.isArray(output)) return textOfContent(output);
@@ -56,19 +56,5 @@ export const agentItems: Format = {
   prefixed: (item, text) =>
     isMessage(item) ? { ...item, content: [{ type: "output_text", text: text + textOfContent(item.content) }] } : item,
 
-  // Reasoning belongs to what follows it and is refused without.
-  withoutCalls(items, dropped) {
-    const kept: Item[] = [];
-    let reasoning: Item[] = [];
-    for (const item of items) {
-      if (item.type === "reasoning") {
-        reasoning.push(item);
-        continue;
-      }
-      if (item.type === "function_call" && dropped.has(String(item.callId))) continue;
-      kept.push(...reasoning, item);
-      reasoning = [];
-    }
-    return kept;
-  },
+  withoutCalls: (items, dropped) => withoutApart(agentItems, items, dropped),
 };

@@ -7,23 +7,17 @@ import type {
   SerializedTool,
   StreamEvent,
 } from "@openai/agents-core";
-import { type Rewind, RewindError, type RewindRequest, type Thread } from "agentrewind";
-import { type HumanMessages, type Item, type ModelReply, ownTools, Relay, type Replay } from "agentrewind/relay";
+import { type Rewind, RewindError, type Thread } from "agentrewind";
+import {
+  type ConversationOptions,
+  type Item,
+  type ModelReply,
+  openRelay,
+  ownTools,
+  type Relay,
+} from "agentrewind/relay";
 import { z } from "zod";
 import { agentItems } from "./format.ts";
-
-export interface WithRewindOptions {
-  /** Name of the thread: one conversation, also across processes. */
-  readonly thread: string;
-  /** Messages that a person sent after the target of a rewind. Default "keep". */
-  readonly humanMessages?: HumanMessages;
-  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
-  readonly external?: "keep" | "restore";
-  /** Whose replies a run that starts over gets again. Default "unfinished". */
-  readonly replay?: Replay;
-  /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
-  readonly verify?: RewindRequest["verify"];
-}
 
 /** What a provider knows of its conversation. */
 export interface ProviderRewind {
@@ -52,21 +46,13 @@ const tools: readonly SerializedTool[] = ownTools.map(({ name, description, sche
 export function withRewind(
   provider: ModelProvider,
   rewind: Rewind,
-  options: WithRewindOptions,
+  options: ConversationOptions,
 ): ModelProvider & { readonly rewind: ProviderRewind } {
-  const thread = rewind.thread(options.thread);
-  const relay = new Relay({
-    thread,
-    format: agentItems,
-    external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
-    ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
-    ...(options.replay === undefined ? {} : { replay: options.replay }),
-    ...(options.verify === undefined ? {} : { verify: options.verify }),
-  });
+  const relay = openRelay(rewind, agentItems, options);
   return {
     getModel: async (name) => modelOver(await provider.getModel(name), relay),
     rewind: {
-      thread,
+      thread: rewind.thread(options.thread),
       messages: () => relay.effective(),
       execute: (name, run) => (args) => relay.runTool(name, args, run),
     },

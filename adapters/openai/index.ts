@@ -1,6 +1,6 @@
 // agentrewind/openai: rewind for loops over the OpenAI SDK that were written without it.
-import type { Rewind, RewindRequest, Thread } from "agentrewind";
-import { type HumanMessages, type Item, Relay, type Replay, storedFormat } from "agentrewind/relay";
+import type { Rewind, Thread } from "agentrewind";
+import { type ConversationOptions, type Item, openRelay, type Relay, storedFormat } from "agentrewind/relay";
 import type { Api } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
 import { type Fetch, rewindFetch } from "./fetch.ts";
@@ -13,25 +13,12 @@ export {
   type ResponsesEnvironmentTool,
 } from "./environment-tools.ts";
 
-export interface WithRewindOptions {
-  /** Name of the thread: one conversation, also across processes. */
-  readonly thread: string;
-  /** Messages that a person sent after the target of a rewind. Default "keep": they stay behind the restored ones. */
-  readonly humanMessages?: HumanMessages;
-  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
-  readonly external?: "keep" | "restore";
+export interface WithRewindOptions extends ConversationOptions {
   /**
    * "live" (the default): words pass as they arrive; what a reply that is then taken back has shown stays shown and is not in the conversation.
    * "buffer": nothing passes before it counts.
    */
   readonly streaming?: "live" | "buffer";
-  /**
-   * A loop that starts over in a new process with the same first messages gets the recorded replies, as long as its requests are the recorded ones. "unfinished" (the
-   * default): where the last reply still asked for something; a finished run begins anew.
-   */
-  readonly replay?: Replay;
-  /** Runs after each rewind of the agent, for example "npm test"; where it fails, the state that was left comes back and the model is told. */
-  readonly verify?: RewindRequest["verify"];
 }
 
 /** What a client knows of its conversation. */
@@ -72,14 +59,7 @@ export function withRewind<Client extends ClientLike>(
     latest = api;
     let found = relays.get(api);
     if (found === undefined) {
-      found = new Relay({
-        thread,
-        format: api.format,
-        external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
-        ...(options.replay === undefined ? {} : { replay: options.replay }),
-        ...(options.verify === undefined ? {} : { verify: options.verify }),
-        ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
-      });
+      found = openRelay(rewind, api.format, options);
       relays.set(api, found);
     }
     return found;

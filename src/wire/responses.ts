@@ -1,4 +1,5 @@
 // The Responses API: messages, reasoning, calls and their results are items of their own.
+import { withoutApart } from "./apart.ts";
 import { digest } from "./digest.ts";
 import { type Call, type Format, type Item, textOfContent } from "./format.ts";
 import { remembered } from "./remembered.ts";
@@ -45,20 +46,5 @@ export const responses: Format = {
   prefixed: (item, text) =>
     isMessage(item) ? { ...item, content: [{ type: "output_text", text: text + textOfContent(item.content) }] } : item,
 
-  // Reasoning belongs to what follows it and is refused without.
-  withoutCalls(items, dropped) {
-    const kept: Item[] = [];
-    let reasoning: Item[] = [];
-    for (const item of items) {
-      if (item.type === "reasoning") {
-        reasoning.push(item);
-        continue;
-      }
-      const call = callOf(item);
-      if (call !== undefined && dropped.has(call.id)) continue;
-      kept.push(...reasoning, item);
-      reasoning = [];
-    }
-    return kept;
-  },
+  withoutCalls: (items, dropped) => withoutApart(responses, items, dropped),
 };

@@ -1,0 +1,40 @@
+// What every adapter over the relay lets its user choose.
+import type { Thread } from "../session/thread.ts";
+import type { RewindRequest } from "../session/types.ts";
+import type { Format } from "../wire/index.ts";
+import type { Replay } from "./log.ts";
+import { Relay } from "./relay.ts";
+import type { HumanMessages } from "./types.ts";
+
+export interface ConversationOptions {
+  /** Name of the thread: one conversation, also across processes. */
+  readonly thread: string;
+  /** Messages that a person sent after the target of a rewind. Default "keep": they stay behind the restored ones. */
+  readonly humanMessages?: HumanMessages;
+  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
+  readonly external?: "keep" | "restore";
+  /**
+   * A loop that starts over in a new process with the same first messages gets the recorded replies, as long as its requests are the recorded ones. "unfinished" (the
+   * default): where the last reply still asked for something; a finished run begins anew.
+   */
+  readonly replay?: Replay;
+  /** Runs after each rewind of the agent, for example "npm test"; where it fails, the state that was left comes back and the model is told. */
+  readonly verify?: RewindRequest["verify"];
+}
+
+interface Opened {
+  thread(name: string): Thread;
+  readonly environment: { readonly kind: string };
+}
+
+export function openRelay(rewind: Opened, format: Format, options: ConversationOptions): Relay {
+  const { thread, external, humanMessages, replay, verify } = options;
+  return new Relay({
+    thread: rewind.thread(thread),
+    format,
+    external: external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    ...(humanMessages === undefined ? {} : { humanMessages }),
+    ...(replay === undefined ? {} : { replay }),
+    ...(verify === undefined ? {} : { verify }),
+  });
+}
