@@ -165,6 +165,6 @@ describe("refusals", () => {
       fetch(server.baseUrl + path, { method: "POST", headers, body }).then((response) => response.status);
     expect(await post("/chat/completions", {}, "{}")).toBe(401);
     expect(await post("/chat/completions", { authorization: "Bearer k" }, "{")).toBe(400);
-    expect(await post("/responses", { authorization: "Bearer k" }, "{}")).toBe(404);
+    expect(await post("/embeddings", { authorization: "Bearer k" }, "{}")).toBe(404);
   });
 });

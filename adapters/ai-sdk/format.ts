@@ -80,6 +80,7 @@ export const prompts: Format = {
     content: [{ type: "tool-result", toolCallId: call.id, toolName: call.name, output: { type: "text", value: text } }],
   }),
 
+  leadsTo: () => false,
   message: (text) => ({ role: "user", content: [{ type: "text", text }] }),
   prefixed: (item, text) => ({ ...item, content: [{ type: "text", text }, ...partsOf(item)] }),
 

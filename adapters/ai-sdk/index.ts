@@ -7,6 +7,8 @@ import { joinResults, prompts, splitResults } from "./format.ts";
 import { type Generated, itemsOf, type Raw, rawOf, type Streamed, without } from "./reply.ts";
 import { Outgoing } from "./stream.ts";
 
+export { environmentTools } from "./environment-tools.ts";
+
 export interface WithRewindOptions {
   /** Name of the thread: one conversation, also across processes. */
   readonly thread: string;

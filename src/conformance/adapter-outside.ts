@@ -63,6 +63,59 @@ export const outsideChecks: readonly AdapterCheck[] = [
     },
   },
   {
+    name: "case 74: only the files are taken back: the conversation stays, and the model is told",
+    script: (all) => {
+      if (!all.includes("go on")) return all.includes("wrote a.txt") ? { content: "written" } : calls(write("a.txt"));
+      return { content: all.includes("The files are back at c0") && all.includes("wrote a.txt") ? "told" : "not told" };
+    },
+    async check(scene, run) {
+      assert.equal(await run.say("go"), "written");
+      await scene.session().rewind({ to: "c0", scope: "environment" });
+      assert.deepEqual(scene.files(), []);
+      assert.equal(await run.say("go on"), "told");
+      assert.deepEqual(scene.files(), []);
+    },
+  },
+  {
+    name: "case 75: only the conversation is taken back: no file changes, and the model is told",
+    script: (all) => {
+      if (!all.includes("go on")) return all.includes("wrote a.txt") ? { content: "written" } : calls(write("a.txt"));
+      return {
+        content: all.includes("The conversation is back at c0") && !all.includes("wrote a.txt") ? "told" : "not told",
+      };
+    },
+    async check(scene, run) {
+      assert.equal(await run.say("go"), "written");
+      const before = scene.times();
+      await scene.session().rewind({ to: "c0", scope: "context" });
+      assert.equal(await run.say("go on"), "told");
+      assert.deepEqual(scene.times(), before);
+    },
+  },
+  {
+    name: "case 67: a run that ends in the middle of a call: the next message is answered, and a rewind reaches every point",
+    script: (all) => {
+      if (all.includes(back)) return { content: "back" };
+      if (all.includes("never mind")) return { content: "as you like" };
+      if (all.includes("the line was cut") || all.includes("error")) return { content: "I stop" };
+      return calls(
+        write(all.includes("wrote a.txt") ? "broken.txt" : "a.txt"),
+        ...(all.includes("wrote a.txt") ? [write("c.txt")] : []),
+      );
+    },
+    async check(scene, run) {
+      scene.onWrite = (path) => {
+        if (path === "broken.txt") throw new Error("the line was cut");
+      };
+      // Some loops end with what a tool throws, others tell the model.
+      await run.say("go").catch(() => {});
+      assert.equal(await run.say("never mind"), "as you like");
+      await scene.session().rewind({ to: "c0" });
+      assert.deepEqual(scene.files(), []);
+      assert.equal(await run.say("and now"), "back");
+    },
+  },
+  {
     name: "an undo from outside: conversation and files are those before the rewind",
     script: (all) => {
       if (all.includes("again")) return { content: all.includes("wrote a.txt") ? "as before" : "lost" };

@@ -1,6 +1,6 @@
 // What the adapter suite is given, and what one of its checks has around it.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type OpenOptions, openRewind, type Rewind, type Thread } from "../index.ts";
@@ -9,6 +9,8 @@ import { type ChatRequest, type Reply, textOf } from "./model-server/wire.ts";
 
 export interface AdapterInitializer {
   readonly name: string;
+  /** Name of the agent's tool, where "write_file" is taken. */
+  readonly toolName?: string;
   /** An agent of this adapter on the scene's thread, with the scene's tool; nothing of it has run yet. */
   start(scene: AdapterScene): AdapterRun | Promise<AdapterRun>;
 }
@@ -29,7 +31,7 @@ export interface AdapterScene {
 }
 
 export interface SceneTool {
-  readonly name: "write_file";
+  readonly name: string;
   readonly description: string;
   /** JSON Schema. */
   readonly parameters: Readonly<Record<string, unknown>>;
@@ -53,6 +55,8 @@ export interface Scene extends AdapterScene {
   /** Runs in the tool, before it writes. */
   onWrite: (path: string) => Promise<void> | void;
   files(): string[];
+  /** When each file was changed, ns. */
+  times(): Record<string, bigint>;
   session(): Thread;
   /** What the model could read in each request, from the first one on that shows `text`. */
   since(text: string): string[];
@@ -67,7 +71,16 @@ export const readable = ({ messages }: ChatRequest): string =>
 
 export const call = (name: string, args: unknown): { name: string; args: unknown } => ({ name, args });
 export const calls = (...toolCalls: ReturnType<typeof call>[]): Reply => ({ toolCalls });
-export const write = (path: string): ReturnType<typeof call> => call("write_file", { path, text: `text of ${path}` });
+export const write = (path: string): ReturnType<typeof call> => call(writeName, { path, text: `text of ${path}` });
+
+const writeName = "write_file";
+
+const named = (reply: Reply, toolName: string): Reply => ({
+  ...reply,
+  ...(reply.toolCalls === undefined
+    ? {}
+    : { toolCalls: reply.toolCalls.map((one) => (one.name === writeName ? { ...one, name: toolName } : one)) }),
+});
 export const rewindTo = (checkpoint: unknown, lesson: unknown = "it was wrong"): ReturnType<typeof call> =>
   call("rewind", { checkpoint, lesson });
 export const list = (): ReturnType<typeof call> => call("list_checkpoints", {});
@@ -80,13 +93,17 @@ export function idBefore(all: string, text: string): string {
   return line?.match(/^c\d+/)?.[0] ?? assert.fail(`no checkpoint shows ${text}:\n${all}`);
 }
 
-export async function openScene(script: Script, options: Partial<OpenOptions> = {}): Promise<Scene> {
+export async function openScene(
+  script: Script,
+  options: Partial<OpenOptions> = {},
+  toolName: string = writeName,
+): Promise<Scene> {
   const base = mkdtempSync(join(tmpdir(), "agentrewind-adapter-"));
   const workspace = join(base, "work");
   mkdirSync(workspace);
   const server = await startModelServer({
     latencyMs: 5,
-    decide: (request): Reply | Promise<Reply> => script(readable(request), request, scene),
+    decide: async (request): Promise<Reply> => named(await script(readable(request), request, scene), toolName),
   });
   const rewind = await openRewind({ workspace, store: join(base, "store"), ...options });
   const written: string[] = [];
@@ -98,7 +115,7 @@ export async function openScene(script: Script, options: Partial<OpenOptions> = 
     written,
     onWrite: () => {},
     tool: {
-      name: "write_file",
+      name: toolName,
       description: "Writes a file.",
       parameters: {
         type: "object",
@@ -114,6 +131,10 @@ export async function openScene(script: Script, options: Partial<OpenOptions> = 
       },
     },
     files: () => readdirSync(workspace).sort(),
+    times: () =>
+      Object.fromEntries(
+        readdirSync(workspace).map((name) => [name, statSync(join(workspace, name), { bigint: true }).mtimeNs]),
+      ),
     session: () => rewind.thread(scene.thread),
     since(text) {
       const all = server.requests.map(readable);

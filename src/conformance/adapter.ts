@@ -12,7 +12,7 @@ export function adapterSuite(initializer: AdapterInitializer): ConformanceTest[]
   return checks.map(({ name, script, check, options }) => ({
     name,
     async run() {
-      const scene = await openScene(script, options);
+      const scene = await openScene(script, options, initializer.toolName);
       try {
         await check(scene, await initializer.start(scene));
       } catch (error) {

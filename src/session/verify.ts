@@ -1,4 +1,5 @@
 // Checks that everything a checkpoint points to is there and whole.
+import { makeBreather } from "../breathe.ts";
 import { contextObjects } from "../store/contexts.ts";
 import type { SessionDeps } from "./deps.ts";
 import { manifestOf } from "./move.ts";
@@ -20,9 +21,12 @@ export async function verifyEnvironment(deps: VerifyDeps, holder: boolean): Prom
   const rows = catalog.allCheckpoints();
   const contexts = new Map<string, string | undefined>();
   const manifests = new Map<string, string | undefined>();
+  /** Contexts share nearly all of their objects: each is read once. */
+  const checked = new Map<string, string | undefined>();
+  const breathe = makeBreather();
   for (const row of rows) {
     const where = `${row.thread_name}/${checkpointId(row)}`;
-    if (!contexts.has(row.context)) contexts.set(row.context, checkContext(deps, row.context));
+    if (!contexts.has(row.context)) contexts.set(row.context, await checkContext(row.context));
     const context = contexts.get(row.context);
     if (context !== undefined) findings.push({ kind: "context", where, problem: context });
     if (row.parent !== null && catalog.checkpoint(row.parent) === undefined)
@@ -53,11 +57,15 @@ export async function verifyEnvironment(deps: VerifyDeps, holder: boolean): Prom
   }
   return findings;
 
-  function checkContext({ objects: reader }: VerifyDeps, name: string): string | undefined {
+  async function checkContext(name: string): Promise<string | undefined> {
     try {
-      for (const hash of contextObjects(reader, name)) {
-        const wrong = objects.check(hash);
-        if (wrong !== undefined) return `object ${hash.toString("hex")}: ${wrong}`;
+      for (const hash of contextObjects(objects, name)) {
+        const object = hash.toString("hex");
+        if (!checked.has(object)) checked.set(object, objects.check(hash));
+        const wrong = checked.get(object);
+        if (wrong !== undefined) return `object ${object}: ${wrong}`;
+        const pause = breathe();
+        if (pause !== undefined) await pause;
       }
       return undefined;
     } catch (error) {

@@ -41,6 +41,7 @@ export const chatCompletions: Format = {
   answers: (item) => (typeof item.tool_call_id === "string" ? item.tool_call_id : undefined),
   failed: () => false,
   result: (call, text) => ({ role: "tool", tool_call_id: call.id, content: text }),
+  leadsTo: () => false,
   message: (text) => ({ role: "user", content: text }),
   prefixed: (item, text) => ({ ...item, content: text + textOfContent(item.content) }),
 

@@ -33,6 +33,8 @@ export interface Format {
   failed(item: Item): boolean;
   /** A result for the call. */
   result(call: Call, text: string): Item;
+  /** True for what an API refuses unless something of the model follows it (reasoning). */
+  leadsTo(item: Item): boolean;
   /** What is said to the model between its turns. */
   message(text: string): Item;
   /** An item of the model whose words begin with these; the same where it has no words of its own. */

@@ -40,6 +40,7 @@ export const responses: Format = {
   answers: (item) => (resultTypes.has(item.type) ? String(item.call_id) : undefined),
   failed: (item) => item.status === "incomplete",
   result: (call, text) => ({ type: "function_call_output", call_id: call.id, output: text }),
+  leadsTo: (item) => item.type === "reasoning",
   message: (text) => ({ type: "message", role: "user", content: text }),
   prefixed: (item, text) =>
     isMessage(item) ? { ...item, content: [{ type: "output_text", text: text + textOfContent(item.content) }] } : item,

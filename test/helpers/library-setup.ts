@@ -17,6 +17,7 @@ export default async function setup({ provide }: TestProject): Promise<() => voi
     "src/store/control",
     "src/store/database",
     "src/store/layout",
+    "adapters/openai/index",
   );
   provide("library", made.folder);
   return made.remove;

@@ -1,8 +1,4 @@
 // A loop that starts over after a crash: replies and the results of its tools come from the record, until it goes another way.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { afterEach, describe, expect, it } from "vitest";
 import { allText, calls, mainScript, openScene, type Scene, type Script, write } from "../langchain/harness.ts";
@@ -124,37 +120,4 @@ it("resume: the effective conversation with the recorded results", async () => {
   expect(completion.choices[0]?.message.content).toBe("all done");
   expect(scene.server.requests.length).toBe(asked + 1);
   expect(allText(scene.server.requests.at(-1) as never).split("bad.txt was wrong")).toHaveLength(2);
-});
-
-it("a process that is killed while its tool runs: the next one goes on at that call", async () => {
-  scene = await openScene(three);
-  await scene.rewind.close();
-  const program = join(import.meta.dirname, "crash-loop.ts");
-  const run = (deadly: string) =>
-    spawn(
-      process.execPath,
-      [
-        "-C",
-        "agentrewind-source",
-        "--import",
-        "tsx",
-        program,
-        scene.workspace,
-        scene.store,
-        scene.server.baseUrl,
-        deadly,
-      ],
-      {
-        stdio: ["ignore", "inherit", "inherit"],
-      },
-    );
-  const [, signal] = (await once(run("two.txt"), "exit")) as [number | null, string | null];
-  expect(signal).toBe("SIGKILL");
-  expect(existsSync(join(scene.workspace, "two.txt"))).toBe(false);
-  const asked = scene.server.requests.length;
-  const [code] = (await once(run("none"), "exit")) as [number | null];
-  expect(code).toBe(0);
-  expect(scene.server.requests.length).toBe(asked + 2);
-  expect(readFileSync(join(scene.workspace, "runs.log"), "utf8")).toBe("one.txt\ntwo.txt\ntwo.txt\nthree.txt\n");
-  await scene.reopen();
 });

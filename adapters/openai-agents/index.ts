@@ -1,0 +1,218 @@
+// agentrewind/openai-agents: rewind below the runner of OpenAI's agents SDK.
+import type {
+  Model,
+  ModelProvider,
+  ModelRequest,
+  ModelResponse,
+  SerializedTool,
+  StreamEvent,
+} from "@openai/agents-core";
+import { type Rewind, RewindError, type RewindRequest, type Thread } from "agentrewind";
+import { type HumanMessages, type Item, type ModelReply, ownTools, Relay, type Replay } from "agentrewind/relay";
+import { z } from "zod";
+import { agentItems } from "./format.ts";
+
+export interface WithRewindOptions {
+  /** Name of the thread: one conversation, also across processes. */
+  readonly thread: string;
+  /** Messages that a person sent after the target of a rewind. Default "keep". */
+  readonly humanMessages?: HumanMessages;
+  /** Files that somebody else changed, when the agent rewinds. Default "keep" in a directory, "restore" elsewhere. */
+  readonly external?: "keep" | "restore";
+  /** Whose replies a run that starts over gets again. Default "unfinished". */
+  readonly replay?: Replay;
+  /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
+  readonly verify?: RewindRequest["verify"];
+}
+
+/** What a provider knows of its conversation. */
+export interface ProviderRewind {
+  readonly thread: Thread;
+  /** What the model sees of the conversation: give it to a `Session`, whose own items hold abandoned turns. */
+  messages(): Promise<Item[]>;
+  /**
+   * The `execute` of a tool that runs once for each call, also when the run starts over; a call that a rewind has overtaken does not run. What it returns must be
+   * JSON.
+   */
+  execute<Args, Result>(
+    name: string,
+    run: (args: Args) => Promise<Result> | Result,
+  ): (args: Args) => Promise<Result | string>;
+}
+
+const tools: readonly SerializedTool[] = ownTools.map(({ name, description, schema }) => {
+  const { $schema: _, ...parameters } = z.toJSONSchema(schema);
+  return { type: "function", name, description, parameters: parameters as never, strict: false };
+});
+
+/**
+ * The same provider, whose models' conversation can be taken back: `new Runner({ modelProvider: withRewind(provider, rewind, { thread: "t1" }) })`. Agents and
+ * tools stay as they are; one conversation a provider.
+ */
+export function withRewind(
+  provider: ModelProvider,
+  rewind: Rewind,
+  options: WithRewindOptions,
+): ModelProvider & { readonly rewind: ProviderRewind } {
+  const thread = rewind.thread(options.thread);
+  const relay = new Relay({
+    thread,
+    format: agentItems,
+    external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    ...(options.humanMessages === undefined ? {} : { humanMessages: options.humanMessages }),
+    ...(options.replay === undefined ? {} : { replay: options.replay }),
+    ...(options.verify === undefined ? {} : { verify: options.verify }),
+  });
+  return {
+    getModel: async (name) => modelOver(await provider.getModel(name), relay),
+    rewind: {
+      thread,
+      messages: () => relay.effective(),
+      execute: (name, run) => (args) => relay.runTool(name, args, run),
+    },
+  };
+}
+
+interface Answer extends ModelReply {
+  readonly response: ModelResponse;
+}
+
+function modelOver(model: Model, relay: Relay): Model {
+  return {
+    ...(model.getRetryAdvice === undefined ? {} : { getRetryAdvice: model.getRetryAdvice.bind(model) }),
+
+    async getResponse(request) {
+      if (!isTurn(request)) return model.getResponse(request);
+      const { reply, dropped } = await relay.turn<Answer>({
+        ...turnOf(request),
+        ask: async (items, { ownTools: own, previous }) =>
+          answerOf(await model.getResponse(asked(request, items, previous, own))),
+        again: (raw) => answerOf(raw as ModelResponse),
+      });
+      return without(reply.response, dropped);
+    },
+
+    async *getStreamedResponse(request) {
+      if (!isTurn(request)) {
+        yield* model.getStreamedResponse(request);
+        return;
+      }
+      const passing = new Passing();
+      const running = relay
+        .turn<Answer>({
+          ...turnOf(request),
+          async ask(items, { ownTools: own, previous }) {
+            const done = await passing.take(model.getStreamedResponse(asked(request, items, previous, own)));
+            const { id: responseId, output, usage } = done.response;
+            return answerOf({ responseId, output, usage } as unknown as ModelResponse);
+          },
+          again: (raw) => answerOf(raw as ModelResponse),
+        })
+        .then(({ reply, dropped }) => passing.end(without(reply.response, dropped)))
+        .catch((error: unknown) => passing.fail(error));
+      yield* passing.events();
+      await running;
+    },
+  };
+}
+
+/** Words pass as they come; everything else waits until the reply counts. */
+class Passing {
+  #queue: StreamEvent[] = [];
+  #wake: () => void = () => {};
+  #over = false;
+  #error: unknown;
+  #started = false;
+
+  async take(events: AsyncIterable<StreamEvent>): Promise<Extract<StreamEvent, { type: "response_done" }>> {
+    let done: Extract<StreamEvent, { type: "response_done" }> | undefined;
+    for await (const event of events) {
+      if (event.type === "response_done") done = event;
+      if (event.type === "output_text_delta") this.#push(event);
+      if (event.type === "response_started" && !this.#started) {
+        this.#started = true;
+        this.#push(event);
+      }
+    }
+    if (done === undefined) throw new Error("The model's stream ended before the reply was whole.");
+    return done;
+  }
+
+  end({ responseId, output, usage }: ModelResponse): void {
+    const response = { id: responseId ?? "", output, usage };
+    this.#push({ type: "response_done", response } as unknown as StreamEvent);
+    this.#over = true;
+  }
+
+  fail(error: unknown): void {
+    this.#error = error;
+    this.#over = true;
+    this.#wake();
+  }
+
+  async *events(): AsyncGenerator<StreamEvent> {
+    for (;;) {
+      for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) yield next;
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#over && this.#queue.length === 0) return;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+        if (this.#queue.length > 0 || this.#over) resolve();
+      });
+    }
+  }
+
+  #push(event: StreamEvent): void {
+    this.#queue.push(event);
+    this.#wake();
+  }
+}
+
+const isTurn = ({ tools: given, modelSettings: { toolChoice } }: ModelRequest): boolean =>
+  given.length > 0 && (toolChoice === undefined || toolChoice === "auto" || toolChoice === "required");
+
+function turnOf(request: ModelRequest) {
+  if (request.conversationId !== undefined) {
+    throw new RewindError(
+      "BAD_ARGUMENT",
+      "`conversationId` keeps the messages on the server, where they cannot be taken back.",
+      {
+        hint: "Use `previousResponseId`, a session, or send the items with each run.",
+      },
+    );
+  }
+  const { input, previousResponseId, signal } = request;
+  const items = typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input;
+  return { list: items as unknown as readonly Item[], previous: previousResponseId, signal };
+}
+
+const asked = (
+  request: ModelRequest,
+  items: readonly Item[],
+  previous: string | undefined,
+  own: boolean,
+): ModelRequest => {
+  const { previousResponseId: _, ...rest } = request;
+  return {
+    ...rest,
+    input: items as unknown as Exclude<ModelRequest["input"], string>,
+    ...(previous === undefined ? {} : { previousResponseId: previous }),
+    tools: [...request.tools, ...(own ? tools : [])],
+  };
+};
+
+function answerOf(response: ModelResponse): Answer {
+  const { responseId, output, usage } = response;
+  return {
+    response,
+    raw: { responseId, output, usage: { ...usage } },
+    items: output as unknown as readonly Item[],
+    ...(responseId === undefined ? {} : { id: responseId }),
+  };
+}
+
+function without(response: ModelResponse, dropped: ReadonlySet<string>): ModelResponse {
+  if (dropped.size === 0) return response;
+  const output = agentItems.withoutCalls(response.output as unknown as readonly Item[], dropped);
+  return { ...response, output: output as unknown as ModelResponse["output"] };
+}
