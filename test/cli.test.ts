@@ -241,7 +241,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 6,
+        format: 7,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,

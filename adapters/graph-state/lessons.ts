@@ -16,6 +16,7 @@ export function withLessons(thread: Thread, messages: readonly BaseMessage[]): r
   return [...messages.slice(0, at), told, ...messages.slice(at)];
 }
 
+/** Newest first: what a rewind told stands near the end, as a rule. */
 function* textsOf(messages: readonly BaseMessage[]): Generator<string> {
-  for (const message of messages) yield textOf(message);
+  for (let at = messages.length - 1; at >= 0; at--) yield textOf(messages[at] as BaseMessage);
 }

@@ -1,6 +1,7 @@
 // What is read from LangChain messages: boundaries, what was done, who said it.
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { Activity, Boundary, ToolAction } from "agentrewind";
+import { known } from "./known.ts";
 
 /** Marks messages that were made here. */
 export const mark = "agentrewind";
@@ -10,31 +11,21 @@ export const mark = "agentrewind";
  * The type is part of it: a summary takes over the id of the first message that it replaces. A tool's result is named by its call: a middleware that
  * clears old results puts messages without ids in their place.
  */
-export function anchorsOf(messages: readonly BaseMessage[]): (string | undefined)[] {
-  const callers = new Map<string, string>();
-  return messages.map((message) => {
-    if (AIMessage.isInstance(message)) {
-      for (const { id } of message.tool_calls ?? []) {
-        if (id !== undefined && message.id !== undefined) callers.set(id, message.id);
-      }
-    }
-    const caller = ToolMessage.isInstance(message) ? callers.get(message.tool_call_id) : undefined;
-    if (caller !== undefined) return `tool:${caller}/${(message as ToolMessage).tool_call_id}`;
-    if (message.id === undefined) return undefined;
-    const source = message.additional_kwargs?.lc_source;
-    return `${message.getType()}:${message.id}${typeof source === "string" ? `:${source}` : ""}`;
-  });
-}
+export const anchorsOf = (messages: readonly BaseMessage[]): (string | undefined)[] =>
+  known(messages).anchors.slice(0, messages.length);
 
-/** Newest first. */
-export function boundariesOf(messages: readonly BaseMessage[]): Boundary[] {
-  const anchors = anchorsOf(messages);
-  return messages
-    .flatMap((message, index): Boundary[] => {
-      const anchor = anchors[index];
-      return anchor === undefined ? [] : [{ anchor, tool: message.getType() === "tool", ...returnedToOf(message) }];
-    })
-    .reverse();
+/** Newest first, each made when it is asked for. */
+export function boundariesOf(messages: readonly BaseMessage[]): Iterable<Boundary> {
+  return {
+    *[Symbol.iterator]() {
+      const anchors = anchorsOf(messages);
+      for (let at = messages.length - 1; at >= 0; at--) {
+        const message = messages[at] as BaseMessage;
+        const anchor = anchors[at];
+        if (anchor !== undefined) yield { anchor, tool: message.getType() === "tool", ...returnedToOf(message) };
+      }
+    },
+  };
 }
 
 /** @see tellMessage */

@@ -1,5 +1,6 @@
 // Keeps calls and results paired: a reply cut down to one of its calls, results for calls that never got one.
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { known } from "./known.ts";
 import { mark } from "./messages.ts";
 
 interface CallBlock {
@@ -38,6 +39,8 @@ const unanswered =
  * leaves results without calls, and providers refuse both.
  */
 export function paired(messages: readonly BaseMessage[]): readonly BaseMessage[] {
+  const { fault, open } = known(messages);
+  if (fault >= messages.length && (open[messages.length - 1] ?? 0) === 0) return messages;
   return answered(withoutOrphans(messages));
 }
 

@@ -124,7 +124,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
   /** @param unasked no reply asked for it */
   async function enter(
     { own, root, at }: Where,
-    boundaries: readonly Boundary[],
+    boundaries: Iterable<Boundary>,
     unasked: boolean,
   ): ReturnType<Thread["enterTool"]> {
     if (root === undefined) return own.enterTool(boundaries, { unasked });

@@ -14,6 +14,8 @@ export interface Coordinator {
    * @throws INSIDE_TOOL from inside of a tool, which would wait for itself
    */
   betweenTools<T>(work: () => Promise<T>): Promise<T>;
+  /** @throws INSIDE_TOOL from inside of a tool that still runs */
+  requireOutside(): void;
   /** Marks a model call or a tool as running; call the result when it ends. */
   enter(what: "model" | "tool"): () => void;
   /** Whether a tool runs. */
@@ -137,6 +139,7 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
   return {
     exclusive,
     betweenTools,
+    requireOutside,
     enter,
     inTool: () => tools > 0,
     enterTool(entry = {}) {

@@ -298,7 +298,8 @@ export class Thread {
 
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
   async undo(options: UndoOptions = {}): Promise<RewindResult> {
-    const { exclusive, betweenTools } = this.#deps.coordinator;
+    const { exclusive, betweenTools, requireOutside } = this.#deps.coordinator;
+    if (options.dryRun !== true) requireOutside();
     const alone = options.dryRun === true || !this.canUndo() ? exclusive : betweenTools;
     return alone(() => this.#rewinder.undo(options));
   }
