@@ -6,9 +6,11 @@ import { type Batch, type Hash, hashOf } from "../store/objects.ts";
 import { extendSequence, type StoredSequence } from "../store/sequence.ts";
 import type { Context, Serializer } from "./types.ts";
 
-/** Of messages that are the same objects as last time, how many of the newest and of the others are encoded all the same, to see that nobody has edited them inside. */
-const checkedNewest = 4;
-const checkedOthers = 4;
+/**
+ * Of messages that are the same objects as last time, how many are looked at all the same, to see that nobody has edited them: half of them the newest, the others
+ * in turn, so that each comes again. `marked`: their fields are compared; `encoded`: all that is in them.
+ */
+const looks = { marked: 512, encoded: 8 };
 
 interface Kept {
   /** Of the store: what was stored in an older one may be gone. */
@@ -24,8 +26,8 @@ export class ContextWriter {
   readonly #serializer: Serializer;
   #kept: Kept | undefined;
   #pending: Kept | undefined;
-  /** Where the next check of older messages begins. */
-  #turn = 0;
+  /** Where the next look at older messages begins. */
+  readonly #next = { marked: 0, encoded: 0 };
 
   constructor(serializer: Serializer) {
     this.#serializer = serializer;
@@ -72,28 +74,24 @@ export class ContextWriter {
 
   /** How many messages at the beginning are those of last time. */
   async #shared(kept: Kept, messages: readonly unknown[]): Promise<number> {
-    const { mark, isMarked } = this.#serializer;
-    if (mark === undefined || isMarked === undefined) return 0;
+    const { isMarked } = this.#serializer;
+    if (isMarked === undefined) return 0;
     const most = Math.min(kept.messages.length, messages.length);
     let shared = 0;
-    while (
-      shared < most &&
-      messages[shared] === kept.messages[shared] &&
-      isMarked(messages[shared], kept.marks[shared])
-    ) {
-      shared++;
+    while (shared < most && messages[shared] === kept.messages[shared]) shared++;
+    for (const at of this.#toLookAt("marked", shared)) {
+      if (!isMarked(messages[at], kept.marks[at])) return this.#firstEdited(kept, messages, shared);
     }
-    for (const at of this.#toCheck(shared)) {
+    for (const at of this.#toLookAt("encoded", shared)) {
       if (!(await this.#isSame(kept, messages, at))) return this.#firstEdited(kept, messages, shared);
     }
     return shared;
   }
 
-  #toCheck(shared: number): number[] {
-    const at = new Set<number>();
-    for (let back = 1; back <= Math.min(checkedNewest, shared); back++) at.add(shared - back);
-    for (let n = 0; n < Math.min(checkedOthers, shared); n++) at.add(this.#turn++ % shared);
-    return [...at];
+  *#toLookAt(how: keyof typeof looks, shared: number): Generator<number> {
+    const half = Math.min(looks[how] >> 1, shared);
+    for (let back = 1; back <= half; back++) yield shared - back;
+    for (let n = 0; n < half; n++) yield this.#next[how]++ % shared;
   }
 
   async #isSame({ names }: Kept, messages: readonly unknown[], at: number): Promise<boolean> {
