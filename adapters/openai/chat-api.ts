@@ -2,7 +2,7 @@
 import { RewindError } from "agentrewind";
 import { chatCompletions, type Item, textOfContent } from "agentrewind/relay";
 import type { Api, Collector, Json, RequestParts, Shown, StreamEvent } from "./api.ts";
-import { chatTools, withOwn } from "./own-tools.ts";
+import { chatTools, requireFree, withOwn } from "./own-tools.ts";
 
 const isInstruction = (item: Item): boolean => item.role === "system" || item.role === "developer";
 
@@ -24,6 +24,7 @@ function read(body: Json): RequestParts {
       },
     );
   }
+  requireFree(body.tools);
   const messages = Array.isArray(body.messages) ? (body.messages as Item[]) : [];
   const first = messages.findIndex((item) => !isInstruction(item));
   const at = first < 0 ? messages.length : first;

@@ -2,7 +2,7 @@
 import { RewindError } from "agentrewind";
 import { type Item, responses } from "agentrewind/relay";
 import type { Api, Collector, Json, RequestParts, Shown, StreamEvent } from "./api.ts";
-import { responsesTools, withOwn } from "./own-tools.ts";
+import { requireFree, responsesTools, withOwn } from "./own-tools.ts";
 
 const isInstruction = (item: Item): boolean => item.role === "system" || item.role === "developer";
 
@@ -21,6 +21,7 @@ function read(body: Json): RequestParts {
       hint: "Leave it out: the reply's tools wait for the checkpoint of this moment.",
     });
   }
+  requireFree(body.tools);
   const given = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
   const input = Array.isArray(given) ? (given as Item[]) : [];
   const first = input.findIndex((item) => !isInstruction(item));

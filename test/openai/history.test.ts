@@ -185,6 +185,25 @@ describe("requests that are no single turn", () => {
     expect(scene.server.requests).toEqual([]);
   });
 
+  it("a tool of the caller with a name of ours is refused before anything is asked", async () => {
+    scene = await openScene(mainScript());
+    const openai = client(scene);
+    const parameters = { type: "object", properties: {} };
+    const chat = openai.chat.completions.create({
+      model: "scripted",
+      messages: [{ role: "user", content: "go" }],
+      tools: [{ type: "function", function: { name: "rewind", parameters } }],
+    });
+    await expect(chat).rejects.toThrow(/called "rewind"/);
+    const response = openai.responses.create({
+      model: "scripted",
+      input: "go",
+      tools: [{ type: "function", name: "list_checkpoints", parameters, strict: false }],
+    });
+    await expect(response).rejects.toThrow(/called "list_checkpoints"/);
+    expect(scene.server.requests).toEqual([]);
+  });
+
   it("two requests at once wait for each other", async () => {
     scene = await openScene(() => ({ content: "yes" }), { latencyMs: 50 });
     const openai = client(scene);
