@@ -1,7 +1,9 @@
 // agentrewind/ai-sdk: rewind below generateText, streamText and agents of the Vercel AI SDK.
-import type { Rewind, Thread } from "agentrewind";
+import type { Rewind } from "agentrewind";
 import {
+  type ConversationHandle,
   type ConversationOptions,
+  handleOf,
   type Item,
   type ModelReply,
   openRelay,
@@ -9,7 +11,6 @@ import {
   type Relay,
 } from "agentrewind/relay";
 import { type LanguageModelMiddleware, wrapLanguageModel } from "ai";
-import { z } from "zod";
 import { joinResults, prompts, splitResults } from "./format.ts";
 import { type Generated, itemsOf, type Raw, rawOf, type Streamed, without } from "./reply.ts";
 import { Outgoing } from "./stream.ts";
@@ -21,29 +22,16 @@ export interface WithRewindOptions extends ConversationOptions {
   readonly streaming?: "live" | "buffer";
 }
 
-/** What a model knows of its conversation. */
-export interface ModelRewind {
-  readonly thread: Thread;
-  /** What the model sees of the conversation, as the messages of a prompt. */
-  messages(): Promise<Item[]>;
-  /**
-   * The `execute` of a tool that runs once for each call, also when the loop starts over; a call that a rewind has overtaken does not run. What it returns must
-   * be JSON.
-   */
-  execute<Args, Result>(
-    name: string,
-    run: (args: Args) => Promise<Result> | Result,
-  ): (args: Args) => Promise<Result | string>;
-}
-
 type Wrapping = Parameters<typeof wrapLanguageModel>[0];
 type Model = ReturnType<typeof wrapLanguageModel>;
 type CallOptions = Parameters<NonNullable<LanguageModelMiddleware["wrapGenerate"]>>[0]["params"];
 
-const tools = ownTools.map(({ name, description, schema }) => {
-  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema);
-  return { type: "function" as const, name, description, inputSchema: inputSchema as never };
-});
+const tools = ownTools.map(({ name, description, parameters }) => ({
+  type: "function" as const,
+  name,
+  description,
+  inputSchema: parameters as never,
+}));
 
 /**
  * The same model, whose conversation can be taken back: `const model = withRewind(openai("…"), rewind, { thread: "t1" })`. What is built on it stays as it is;
@@ -53,15 +41,10 @@ export function withRewind(
   model: Wrapping["model"],
   rewind: Rewind,
   options: WithRewindOptions,
-): Model & { readonly rewind: ModelRewind } {
+): Model & { readonly rewind: ConversationHandle } {
   const relay = openRelay(rewind, prompts, options);
   const middleware = middlewareOf(relay, options.streaming ?? "live");
-  const known: ModelRewind = {
-    thread: rewind.thread(options.thread),
-    messages: () => relay.effective(),
-    execute: (name, run) => (args) => relay.runTool(name, args, run),
-  };
-  return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: known });
+  return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: handleOf(relay) });
 }
 
 function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModelMiddleware {

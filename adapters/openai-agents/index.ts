@@ -7,37 +7,25 @@ import type {
   SerializedTool,
   StreamEvent,
 } from "@openai/agents-core";
-import { type Rewind, RewindError, type Thread } from "agentrewind";
+import { type Rewind, RewindError } from "agentrewind";
 import {
+  type ConversationHandle,
   type ConversationOptions,
+  handleOf,
   type Item,
   type ModelReply,
   openRelay,
   ownTools,
   type Relay,
 } from "agentrewind/relay";
-import { z } from "zod";
 import { agentItems } from "./format.ts";
 
-/** What a provider knows of its conversation. */
-export interface ProviderRewind {
-  readonly thread: Thread;
-  /** What the model sees of the conversation: give it to a `Session`, whose own items hold abandoned turns. */
-  messages(): Promise<Item[]>;
-  /**
-   * The `execute` of a tool that runs once for each call, also when the run starts over; a call that a rewind has overtaken does not run. What it returns must be
-   * JSON.
-   */
-  execute<Args, Result>(
-    name: string,
-    run: (args: Args) => Promise<Result> | Result,
-  ): (args: Args) => Promise<Result | string>;
-}
-
-const tools: readonly SerializedTool[] = ownTools.map(({ name, description, schema }) => {
-  const { $schema: _, ...parameters } = z.toJSONSchema(schema);
-  return { type: "function", name, description, parameters: parameters as never, strict: false };
-});
+const tools: readonly SerializedTool[] = ownTools.map((one) => ({
+  ...one,
+  type: "function",
+  parameters: one.parameters as never,
+  strict: false,
+}));
 
 /**
  * The same provider, whose models' conversation can be taken back: `new Runner({ modelProvider: withRewind(provider, rewind, { thread: "t1" }) })`. Agents and
@@ -47,15 +35,11 @@ export function withRewind(
   provider: ModelProvider,
   rewind: Rewind,
   options: ConversationOptions,
-): ModelProvider & { readonly rewind: ProviderRewind } {
+): ModelProvider & { readonly rewind: ConversationHandle } {
   const relay = openRelay(rewind, agentItems, options);
   return {
     getModel: async (name) => modelOver(await provider.getModel(name), relay),
-    rewind: {
-      thread: rewind.thread(options.thread),
-      messages: () => relay.effective(),
-      execute: (name, run) => (args) => relay.runTool(name, args, run),
-    },
+    rewind: handleOf(relay),
   };
 }
 

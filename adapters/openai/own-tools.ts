@@ -1,16 +1,10 @@
 // The rewind tools in the form of each API.
 import { RewindError } from "agentrewind";
 import { ownTools } from "agentrewind/relay";
-import { z } from "zod";
 import type { Json } from "./api.ts";
 
-const parts = ownTools.map(({ name, description, schema }) => {
-  const { $schema: _, ...parameters } = z.toJSONSchema(schema);
-  return { name, description, parameters };
-});
-
-export const chatTools: readonly Json[] = parts.map((one) => ({ type: "function", function: one }));
-export const responsesTools: readonly Json[] = parts.map((one) => ({ type: "function", ...one, strict: false }));
+export const chatTools: readonly Json[] = ownTools.map((one) => ({ type: "function", function: one }));
+export const responsesTools: readonly Json[] = ownTools.map((one) => ({ type: "function", ...one, strict: false }));
 
 /** `tools` with ours behind. */
 export const withOwn = (tools: unknown, own: readonly Json[]): unknown[] => [
@@ -18,7 +12,7 @@ export const withOwn = (tools: unknown, own: readonly Json[]): unknown[] => [
   ...own,
 ];
 
-const names: ReadonlySet<unknown> = new Set(parts.map(({ name }) => name));
+const names: ReadonlySet<unknown> = new Set(ownTools.map(({ name }) => name));
 
 /** @throws BAD_ARGUMENT when the caller has a tool under a name of ours: its calls would never reach it */
 export function requireFree(tools: unknown): void {

@@ -5,27 +5,13 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { openRewind } from "agentrewind";
+import { langchainSerializer } from "agentrewind/langchain";
 
 const lengths = [10, 100, 1_000, 10_000];
 const turns = 40;
 const warmUp = 10;
-
-const plus = new JsonPlusSerializer();
-const fields = ["content", "id", "tool_calls", "additional_kwargs"];
-/** As the LangChain adapters store messages. */
-const serializer = {
-  name: "bench-json-plus@1",
-  async encode(item) {
-    const [type, bytes] = await plus.dumpsTyped(item);
-    return Buffer.concat([Buffer.from(`${type}\n`), bytes]);
-  },
-  decode: (bytes) => plus.loadsTyped("json", bytes.subarray(bytes.indexOf(10) + 1)),
-  mark: (item) => Object.fromEntries(fields.map((name) => [name, item[name]])),
-  isMarked: (item, mark) => fields.every((name) => item[name] === mark[name]),
-};
 
 const message = (at) => {
   const content = `message ${at} ${"x".repeat(200)}`;
@@ -47,7 +33,7 @@ const base = mkdtempSync(join(tmpdir(), "agentrewind-turns-"));
 mkdirSync(join(base, "work"));
 const rewind = await openRewind({ workspace: join(base, "work"), store: join(base, "store"), inspector: "scan" });
 for (const length of lengths) {
-  const thread = rewind.thread(`t${length}`, { serializer });
+  const thread = rewind.thread(`t${length}`, { serializer: langchainSerializer });
   const savers = { memory: new MemorySaver(), sqlite: SqliteSaver.fromConnString(join(base, `${length}.db`)) };
   const times = { agentrewind: [], memory: [], sqlite: [] };
   const bytes = [];

@@ -1,7 +1,7 @@
 // The replies that the caller has been given: a loop that starts over with the same first messages gets them again, without a model call.
 import { RewindError } from "../errors.ts";
 import type { Journal } from "../session/journal.ts";
-import { digest, type Entry, type Format, type Item } from "../wire/index.ts";
+import { digest, type Entry, type Format, type Item, remembered } from "../wire/index.ts";
 
 /** Whose replies are given again to a loop that starts over. "unfinished": those of a run whose last reply still asked for something. */
 export type Replay = "unfinished" | "always" | "never";
@@ -9,8 +9,10 @@ export type Replay = "unfinished" | "always" | "never";
 export interface LoggedReply {
   /** Names the request before, null for the first. */
   readonly before: string | null;
-  /** Digests of the request's items. */
-  readonly list: readonly string[];
+  /** How many of the request's items stood in the one before, at the same place. */
+  readonly shared: number;
+  /** Digests of the others: a turn stores what it adds. */
+  readonly added: readonly string[];
   /** What the adapter makes the reply of. */
   readonly raw: unknown;
   readonly dropped: readonly string[];
@@ -21,6 +23,9 @@ export interface LoggedReply {
   /** What the reply adds to the conversation. */
   readonly entries: readonly Entry[];
 }
+
+/** Nobody changes an item that was given to the relay. */
+const digestOf = remembered(digest);
 
 const latestKey = "latest";
 const replyKey = (name: string): string => `reply:${name}`;
@@ -35,6 +40,8 @@ export class Log {
   #at: string | null = null;
   /** While replaying: which request came behind which. */
   #next: Map<string | null, string> = new Map();
+  /** Digests of the request at `#at`. */
+  #list: readonly string[] = [];
 
   constructor(journal: Journal, format: Format, mode: Replay) {
     this.#journal = journal;
@@ -55,6 +62,7 @@ export class Log {
     const expected = this.#next.get(this.#at);
     if (expected === name) {
       this.#at = name;
+      this.#list = this.#digests(list);
       return this.#get(name);
     }
     if (expected !== undefined) throw this.#diverged(list, this.#get(expected) as LoggedReply);
@@ -67,10 +75,13 @@ export class Log {
     name: string,
     list: readonly Item[],
     id: string | undefined,
-    reply: Omit<LoggedReply, "before" | "list">,
+    reply: Omit<LoggedReply, "before" | "shared" | "added">,
   ): Promise<void> {
-    const logged: LoggedReply = { ...reply, before: this.#at, list: this.#digests(list) };
+    const digests = this.#digests(list);
+    const shared = sharedLength(this.#list, digests);
+    const logged: LoggedReply = { ...reply, before: this.#at, shared, added: digests.slice(shared) };
     this.#at = name;
+    this.#list = digests;
     await this.#journal.put({
       [replyKey(name)]: logged,
       [latestKey]: name,
@@ -96,7 +107,7 @@ export class Log {
 
   #get = (name: string): LoggedReply | undefined => this.#journal.get(replyKey(name)) as LoggedReply | undefined;
 
-  #digests = (list: readonly Item[]): string[] => list.map(digest);
+  #digests = (list: readonly Item[]): string[] => list.map(digestOf);
 
   #begins(list: readonly Item[], previous: string | undefined): boolean {
     const last = this.#journal.get(latestKey);
@@ -124,13 +135,12 @@ export class Log {
   }
 
   #diverged(list: readonly Item[], expected: LoggedReply): RewindError {
-    const now = this.#digests(list);
-    let at = 0;
-    while (at < now.length && now[at] === expected.list[at]) at++;
+    const recorded = [...this.#list.slice(0, expected.shared), ...expected.added];
+    const at = sharedLength(recorded, this.#digests(list));
     const item = list[at];
     const what =
       item === undefined
-        ? `ends after ${list.length} messages, the recorded one has ${expected.list.length}`
+        ? `ends after ${list.length} messages, the recorded one has ${recorded.length}`
         : `differs from the recorded one in message ${at + 1} (${this.#describe(item)})`;
     return new RewindError("REPLAY_DIVERGED", `The conversation was begun again, and its request ${what}.`, {
       hint: "Make what the loop does before that message the same each time (wrap its tools with `rewind.tool`), go on from `rewind.resume()`, or use a new thread.",
@@ -142,4 +152,10 @@ export class Log {
     const answered = this.#format.answers(item);
     return answered === undefined ? `of the ${this.#format.speaker(item)}` : `the result of ${answered}`;
   }
+}
+
+function sharedLength(a: readonly string[], b: readonly string[]): number {
+  let at = 0;
+  while (at < a.length && at < b.length && a[at] === b[at]) at++;
+  return at;
 }

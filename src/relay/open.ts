@@ -1,7 +1,7 @@
 // What every adapter over the relay lets its user choose.
 import type { Thread } from "../session/thread.ts";
 import type { RewindRequest } from "../session/types.ts";
-import type { Format } from "../wire/index.ts";
+import type { Format, Item } from "../wire/index.ts";
 import type { Replay } from "./log.ts";
 import { Relay } from "./relay.ts";
 import type { HumanMessages } from "./types.ts";
@@ -21,6 +21,27 @@ export interface ConversationOptions {
   /** Runs after each rewind of the agent, for example "npm test"; where it fails, the state that was left comes back and the model is told. */
   readonly verify?: RewindRequest["verify"];
 }
+
+/** What a model, or a provider of models, knows of its conversation. */
+export interface ConversationHandle {
+  readonly thread: Thread;
+  /** What the model sees of the conversation: without what was taken back, with the lessons. */
+  messages(): Promise<Item[]>;
+  /**
+   * The function of a tool that runs once for each call, also when the loop starts over; a call that a rewind has overtaken does not run. What it returns must be
+   * JSON.
+   */
+  execute<Args, Result>(
+    name: string,
+    run: (args: Args) => Promise<Result> | Result,
+  ): (args: Args) => Promise<Result | string>;
+}
+
+export const handleOf = (relay: Relay): ConversationHandle => ({
+  thread: relay.thread,
+  messages: () => relay.effective(),
+  execute: (name, run) => (args) => relay.runTool(name, args, run),
+});
 
 interface Opened {
   thread(name: string): Thread;

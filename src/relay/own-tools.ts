@@ -1,4 +1,5 @@
 // The rewind tools as calls in a reply: carried out here, never by the caller.
+import { z } from "zod";
 import { isRewindError, RewindError } from "../errors.ts";
 import { refusalText, siblingRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
@@ -7,14 +8,18 @@ import type { Context, RewindRequest } from "../session/types.ts";
 import { type Call, callerEntry, type Entry, type Format, type Item } from "../wire/index.ts";
 import type { ModelReply } from "./types.ts";
 
-export const ownTools = [rewindTool, listCheckpointsTool, checkpointTool] as const;
+/** As each API wants them described; `parameters` is JSON Schema. */
+export const ownTools = [rewindTool, listCheckpointsTool, checkpointTool].map(({ name, description, schema }) => {
+  const { $schema: _, ...parameters } = z.toJSONSchema(schema);
+  return { name, description, parameters };
+});
 export const ownToolNames: ReadonlySet<string> = new Set(ownTools.map(({ name }) => name));
 
 export interface OwnCallOptions {
   /** Makes a rewind idempotent. */
   key(call: Call): string;
   /** The context in which the calls were made. */
-  readonly current: Context;
+  current(): Context;
   readonly external: "keep" | "restore";
   readonly verify: RewindRequest["verify"] | undefined;
   /** How many messages of a person the rewind must not cross and would. */
@@ -75,7 +80,7 @@ async function rewindBy(thread: Thread, call: Call, options: OwnCallOptions): Pr
       external: options.external,
       ...(options.verify === undefined ? {} : { verify: options.verify }),
       key: options.key(call),
-      current: options.current,
+      current: options.current(),
       delivery: "pending",
     });
     return undefined;

@@ -58,6 +58,10 @@ export class Relay {
     this.#log = new Log(options.thread.journal, options.format, options.replay ?? "unfinished");
   }
 
+  get thread(): Thread {
+    return this.#thread;
+  }
+
   /** What the model sees of the conversation now. */
   async effective(): Promise<Item[]> {
     return shownItems((await this.#known()).history);
@@ -212,7 +216,7 @@ export class Relay {
     await turn.gate({ tools: isOwn.includes(false) && calls.every(({ name }) => name !== rewindTool.name) });
     const outcome = await carryOut(this.#thread, calls, {
       key: (call) => `${anchor ?? "start"}/${call.id}`,
-      current: contextOf(format, conversation),
+      current: () => contextOf(format, conversation),
       external: this.#options.external,
       verify: this.#options.verify,
       crossing: (target) => this.#crossing(conversation, target),

@@ -23,4 +23,5 @@ export {
   type Told,
 } from "./history.ts";
 export { paired } from "./pairing.ts";
+export { remembered } from "./remembered.ts";
 export { responses } from "./responses.ts";

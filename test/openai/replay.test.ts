@@ -56,6 +56,15 @@ it("over a rewind: the loop gets what it got, and the model goes on with the les
   expect(scene.files()).toEqual(["better.txt", "good.txt"]);
 });
 
+it("the record of a reply holds of its request what the request added", async () => {
+  scene = await openScene(three);
+  expect(await chatLoop(client(scene), writesFiles(scene), "go")).toBe("all three");
+  const { journal } = scene.rewind.thread("t1");
+  const latest = journal.get(`reply:${journal.get("latest")}`) as { shared: number; added: string[] };
+  expect(latest.shared).toBe(5);
+  expect(latest.added).toHaveLength(2);
+});
+
 it("another way: it stops and says where", async () => {
   scene = await openScene(three);
   const first = client(scene);
