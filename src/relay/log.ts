@@ -74,12 +74,15 @@ export class Log {
   async record(
     name: string,
     list: readonly Item[],
-    id: string | undefined,
+    { previous, id }: { readonly previous: string | undefined; readonly id: string | undefined },
     reply: Omit<LoggedReply, "before" | "shared" | "added">,
   ): Promise<void> {
     const digests = this.#digests(list);
-    const shared = sharedLength(this.#list, digests);
-    const logged: LoggedReply = { ...reply, before: this.#at, shared, added: digests.slice(shared) };
+    // Before the model has said anything a run begins: it may start over from here.
+    const begins = previous === undefined && list.every((item) => this.#format.speaker(item) !== "model");
+    const before = begins ? null : this.#at;
+    const shared = begins ? 0 : sharedLength(this.#list, digests);
+    const logged: LoggedReply = { ...reply, before, shared, added: digests.slice(shared) };
     this.#at = name;
     this.#list = digests;
     await this.#journal.put({
@@ -112,26 +115,23 @@ export class Log {
   #begins(list: readonly Item[], previous: string | undefined): boolean {
     const last = this.#journal.get(latestKey);
     if (this.#mode === "never" || typeof last !== "string") return false;
-    let name: string | null = last;
-    const next = new Map<string | null, string>();
-    for (
-      let reply = this.#get(last);
-      name !== null && reply !== undefined;
-      reply = name === null ? undefined : this.#get(name)
-    ) {
-      // A request that was sent again later stands behind itself.
-      if (next.has(reply.before)) break;
-      next.set(reply.before, name);
-      name = reply.before;
-    }
-    const first = next.get(null);
-    if (first !== this.nameOf(list, previous)) {
+    const first = this.nameOf(list, previous);
+    // The first of a recorded run, or nothing to look for: most loops go on where they were.
+    if (this.#get(first)?.before !== null || (this.#mode === "unfinished" && this.#get(last)?.asks !== true)) {
       this.#at = last;
       return false;
     }
-    if (this.#mode === "unfinished" && this.#get(last)?.asks !== true) return false;
+    const next = new Map<string | null, string>();
+    for (let name: string | null = last; name !== null; ) {
+      const reply = this.#get(name);
+      // A request that was sent again later stands behind itself.
+      if (reply === undefined || next.has(reply.before)) break;
+      next.set(reply.before, name);
+      name = reply.before;
+    }
     this.#next = next;
-    return true;
+    this.#at = null;
+    return next.get(null) === first;
   }
 
   #diverged(list: readonly Item[], expected: LoggedReply): RewindError {

@@ -170,13 +170,18 @@ export class Relay {
         this.#last = conversation;
         const { relayed } = received;
         if (relayed !== undefined) {
-          await this.#log.record(name, list, reply.id, {
-            raw: reply.raw,
-            dropped: [...relayed.dropped],
-            asks: relayed.calls > 0,
-            anchor: anchor ?? null,
-            entries: received.entries,
-          });
+          await this.#log.record(
+            name,
+            list,
+            { previous, id: reply.id },
+            {
+              raw: reply.raw,
+              dropped: [...relayed.dropped],
+              asks: relayed.calls > 0,
+              anchor: anchor ?? null,
+              entries: received.entries,
+            },
+          );
           this.#open = openReply(this.#format, name, anchor ?? null, reply.items, relayed.dropped);
           return relayed;
         }

@@ -91,6 +91,24 @@ it("another prompt is another conversation, and a run that ended begins anew", a
   expect(scene.server.requests.length).toBe(asked * 3);
 });
 
+it.each(["go", "begin"])(
+  "a run behind one that ended (%s), also of the same prompt, starts over as well",
+  async (prompt) => {
+    scene = await openScene(three);
+    expect(await chatLoop(client(scene), writesFiles(scene), "go")).toBe("all three");
+    await scene.reopen();
+    const second = client(scene);
+    await expect(chatLoop(second, toolOf(second, 3).tool, prompt)).rejects.toThrow("the process ended here");
+    const asked = scene.server.requests.length;
+    await scene.reopen();
+    const third = client(scene);
+    const { tool, runs } = toolOf(third, -1);
+    expect(await chatLoop(third, tool, prompt)).toBe("all three");
+    expect(runs()).toBe(1);
+    expect(scene.server.requests.length).toBe(asked + 1);
+  },
+);
+
 it("always: a finished run is told again; never: an unfinished one is not", async () => {
   scene = await openScene(three);
   const first = client(scene);
