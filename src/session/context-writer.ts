@@ -10,7 +10,7 @@ import type { Context, Serializer } from "./types.ts";
  * Of messages that are the same objects as last time, how many are looked at all the same, to see that nobody has edited them: half of them the newest, the others
  * in turn, so that each comes again. `marked`: their fields are compared; `encoded`: all that is in them.
  */
-const looks = { marked: 512, encoded: 8 };
+const looks = { marked: 256, encoded: 8 };
 
 interface Kept {
   /** Of the store: what was stored in an older one may be gone. */

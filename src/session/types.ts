@@ -17,7 +17,7 @@ export interface Serializer {
   /**
    * With `isMarked`: lets a long conversation be stored at the cost of what is new in it. Returns something small by which `isMarked` sees that the same object was
    * edited: as a rule its fields, compared by reference. What was edited deeper is found by encoding the newest messages and some of the others again; in
-   * conversations of more than 512 messages an edit of an old one may be seen some turns later.
+   * conversations of more than 256 messages an edit of an old one may be seen some turns later.
    */
   mark?(item: unknown): unknown;
   isMarked?(item: unknown, mark: unknown): boolean;
