@@ -46,22 +46,20 @@ const separator = "\n\n";
 const nothingShown: Shown = { begun: false, before: { text: "", items: [] }, text: "", items: 0 };
 
 export function rewindFetch(options: RewindFetchOptions): Fetch {
-  const prefixes = new Map(apis.map(([, api]) => [api, new Prefix()]));
-  const read = (text: string, api: Api): Json => {
-    const body = JSON.parse(text) as Json;
-    const list = body[api.field];
-    return Array.isArray(list) ? { ...body, [api.field]: prefixes.get(api)?.reuse(text, api.field, list) } : body;
-  };
+  const prefixes = new Map(apis.map(([, api]) => [api, new Prefix(api.field)]));
   return async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const api = apis.find(([path]) => url.pathname.endsWith(path))?.[1];
     if (api === undefined || init?.method?.toUpperCase() !== "POST" || typeof init.body !== "string") {
       return options.fetch(input, init);
     }
-    const body = read(init.body, api);
+    const prefix = prefixes.get(api) as Prefix;
+    const body = prefix.parse(init.body);
     try {
       const parts = api.read(body);
-      const exchange = new Exchange(api, body, parts, (changed) => options.fetch(input, withBody(init, changed)));
+      const exchange = new Exchange(api, body, parts, (changed) =>
+        options.fetch(input, withBody(init, prefix.stringify(changed))),
+      );
       const relay = options.relay(api);
       if (!parts.hasTools || parts.fixedChoice) return await exchange.aside(relay);
       return parts.stream
@@ -88,10 +86,10 @@ function refusal(error: RewindError): Response {
   return Response.json({ error: told }, { status: 400, headers: { "x-should-retry": "false" } });
 }
 
-function withBody(init: RequestInit, body: Json): RequestInit {
+function withBody(init: RequestInit, body: string): RequestInit {
   const headers = new Headers(init.headers);
   headers.delete("content-length");
-  return { ...init, headers, body: JSON.stringify(body) };
+  return { ...init, headers, body };
 }
 
 /** Of the server's headers what still holds for another body. */

@@ -1,44 +1,116 @@
-// Request bodies of one conversation begin alike: what was there before is found by comparing text, and its items are the same objects again.
+// Request bodies of one conversation begin alike: what was there before is found by comparing text and is neither parsed nor written again; its items are the
+// same objects.
 import type { Item } from "agentrewind/relay";
+import type { Json } from "./api.ts";
 
-interface Last {
+interface Ends {
+  /** Where the list begins in the text, behind its bracket. */
+  readonly begin: number;
+  /** Where each of its items ends. */
+  readonly ends: readonly number[];
+}
+
+interface Last extends Ends {
   readonly text: string;
   readonly items: readonly Item[];
-  /** Where each item ends in the text. */
-  readonly ends: readonly number[];
 }
 
 const pieceSize = 1 << 16;
 
 export class Prefix {
+  readonly #field: string;
+  readonly #opening: string;
   #last: Last | undefined;
 
-  /**
-   * The items of a list of the body, as the same objects where they stood in the body before.
-   * @param field whose array they are, as `JSON.stringify` writes it; of other texts nothing is known again
-   */
-  reuse(text: string, field: string, items: readonly Item[]): Item[] {
-    const last = this.#last;
-    this.#last = undefined;
-    const begin = text.indexOf(`"${field}":[`);
-    if (begin < 0) return [...items];
-    const common = last === undefined ? 0 : commonLength(last.text, text);
-    let shared = 0;
-    while (last !== undefined && shared < items.length && (last.ends[shared] ?? Number.POSITIVE_INFINITY) <= common)
-      shared++;
-    const result = items.map((item, at) => (at < shared ? (last?.items[at] as Item) : item));
-    const ends = last === undefined ? [] : last.ends.slice(0, shared);
-    let from = (ends.at(-1) ?? begin + field.length + 4) + (shared > 0 ? 1 : 0);
-    for (let at = shared; at < items.length; at++) {
-      const written = JSON.stringify(items[at]);
-      // Somebody else's spelling: the next body is compared with nothing.
-      if (!text.startsWith(written, from)) return result;
-      ends.push(from + written.length);
-      from += written.length + 1;
-    }
-    this.#last = { text, items: result, ends };
-    return result;
+  /** @param field of the body whose value is the list */
+  constructor(field: string) {
+    this.#field = field;
+    this.#opening = `"${field}":[`;
   }
+
+  /** The body, with the same objects in its list where they stood in the body before. @throws SyntaxError */
+  parse(text: string): Json {
+    const known = this.#last && knownOf(this.#last, text);
+    this.#last = undefined;
+    const more = known && this.#parseRest(text, known);
+    const body = more ?? (JSON.parse(text) as Json);
+    const list = body[this.#field];
+    const from = more === undefined ? this.#start(text) : known;
+    if (Array.isArray(list) && from !== undefined) this.#last = remember(text, list, from);
+    return body;
+  }
+
+  /** The body as JSON: where the items of its list stood in the text that was parsed last, that text. */
+  stringify(body: Json): string {
+    const { [this.#field]: list, ...rest } = body;
+    if (this.#last === undefined || !Array.isArray(list)) return JSON.stringify(body);
+    const others = JSON.stringify(rest).slice(0, -1);
+    return `${others}${others === "{" ? "" : ","}${this.#opening}${written(this.#last, list)}]}`;
+  }
+
+  /** Undefined where the text is not as the client writes it. */
+  #parseRest(text: string, { items, begin, ends }: Last): Json | undefined {
+    const end = ends.at(-1) as number;
+    const isWhole = text[end] === "]";
+    const rest = isWhole ? end : end + 1;
+    // The field may be there twice; the last one counts.
+    if ((!isWhole && text.slice(end, end + 2) !== ",{") || text.includes(this.#opening, rest)) return undefined;
+    const body = JSON.parse(text.slice(0, begin) + text.slice(rest)) as Json;
+    const list = body[this.#field];
+    return Array.isArray(list) ? { ...body, [this.#field]: [...items, ...list] } : undefined;
+  }
+
+  #start(text: string): Ends | undefined {
+    const at = text.indexOf(this.#opening);
+    return at < 0 ? undefined : { begin: at + this.#opening.length, ends: [] };
+  }
+}
+
+/** The part of the last list with which this text begins too; undefined where that is no item. */
+function knownOf({ text: before, items, begin, ends }: Last, text: string): Last | undefined {
+  const common = commonLength(before, text);
+  let [low, high] = [0, ends.length];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((ends[middle - 1] as number) <= common) low = middle;
+    else high = middle - 1;
+  }
+  return low === 0 ? undefined : { text, items: items.slice(0, low), begin, ends: ends.slice(0, low) };
+}
+
+function remember(text: string, items: readonly Item[], { begin, ends }: Ends): Last | undefined {
+  const all = [...ends];
+  let from = all.length > 0 ? (all.at(-1) as number) + 1 : begin;
+  for (const item of items.slice(all.length)) {
+    const spelled = JSON.stringify(item);
+    // Somebody else's spelling: the next body is compared with nothing.
+    if (!text.startsWith(spelled, from)) return undefined;
+    from += spelled.length;
+    all.push(from);
+    from++;
+  }
+  return { text, items, begin, ends: all };
+}
+
+/** Runs of items that stand in the text one behind the other are one slice of it. */
+function written({ text, items, begin, ends }: Last, list: readonly Item[]): string {
+  const places = new Map(items.map((item, at) => [item, at]));
+  const startOf = (place: number): number => (place === 0 ? begin : (ends[place - 1] as number) + 1);
+  const pieces: string[] = [];
+  for (let at = 0; at < list.length; ) {
+    const first = places.get(list[at] as Item);
+    if (first === undefined) {
+      pieces.push(JSON.stringify(list[at++]));
+      continue;
+    }
+    let place = first;
+    while (at < list.length && list[at] === items[place]) {
+      at++;
+      place++;
+    }
+    pieces.push(text.slice(startOf(first), ends[place - 1]));
+  }
+  return pieces.join(",");
 }
 
 function commonLength(a: string, b: string): number {

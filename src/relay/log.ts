@@ -1,7 +1,7 @@
 // The replies that the caller has been given: a loop that starts over with the same first messages gets them again, without a model call.
 import { RewindError } from "../errors.ts";
 import type { Journal } from "../session/journal.ts";
-import { digest, type Entry, type Format, type Item, remembered } from "../wire/index.ts";
+import { digest, digestOfStrings, type Entry, type Format, type Item, remembered } from "../wire/index.ts";
 
 /** Whose replies are given again to a loop that starts over. "unfinished": those of a run whose last reply still asked for something. */
 export type Replay = "unfinished" | "always" | "never";
@@ -40,6 +40,7 @@ export class Log {
   #at: string | null = null;
   /** While replaying: which request came behind which. */
   #next: Map<string | null, string> = new Map();
+  #seen: { readonly items: readonly Item[]; readonly digests: readonly string[] } = { items: [], digests: [] };
   /** Digests of the request at `#at`. */
   #list: readonly string[] = [];
 
@@ -51,7 +52,7 @@ export class Log {
 
   /** Names the request; the tools of its reply are recorded under this name. */
   nameOf(list: readonly Item[], previous: string | undefined): string {
-    return digest([this.#format.name, previous ?? null, this.#digests(list)]);
+    return digestOfStrings([this.#format.name, previous ?? null, this.#digests(list)]);
   }
 
   /** The recorded reply to this request of a loop that starts over. @throws REPLAY_DIVERGED when it went another way */
@@ -110,7 +111,16 @@ export class Log {
 
   #get = (name: string): LoggedReply | undefined => this.#journal.get(replyKey(name)) as LoggedReply | undefined;
 
-  #digests = (list: readonly Item[]): string[] => list.map(digestOf);
+  /** Of lists that begin with the same objects the beginning is taken over. */
+  #digests(list: readonly Item[]): readonly string[] {
+    const { items, digests } = this.#seen;
+    let shared = 0;
+    while (shared < items.length && shared < list.length && items[shared] === list[shared]) shared++;
+    if (shared < list.length || shared < items.length) {
+      this.#seen = { items: list, digests: [...digests.slice(0, shared), ...list.slice(shared).map(digestOf)] };
+    }
+    return this.#seen.digests;
+  }
 
   #begins(list: readonly Item[], previous: string | undefined): boolean {
     const last = this.#journal.get(latestKey);

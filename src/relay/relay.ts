@@ -9,6 +9,7 @@ import type { Turn } from "../session/turn.ts";
 import {
   boundariesOf,
   type Call,
+  type CallerEntry,
   callerEntry,
   type Entry,
   type Format,
@@ -64,7 +65,7 @@ export class Relay {
 
   /** What the model sees of the conversation now. */
   async effective(): Promise<Item[]> {
-    return shownItems((await this.#known()).history);
+    return [...shownItems((await this.#known()).history)];
   }
 
   /**
@@ -268,18 +269,19 @@ export class Relay {
 
   async #begin({ list, previous }: RelayTurn<ModelReply>): Promise<Conversation> {
     const format = this.#format;
-    const news = list.map((item) => callerEntry(format, item));
+    const asNew = (): CallerEntry[] => list.map((item) => callerEntry(format, item));
     if (previous !== undefined) {
       // Results of our calls in that reply, of which the caller knows nothing.
       const results = (this.#log.byId(previous)?.entries ?? []).filter(
         ({ own, item }) => own !== null && item !== undefined && format.answers(item) !== undefined,
       );
-      return { history: [...results, ...news], previous };
+      return { history: [...results, ...asNew()], previous };
     }
     const last = await this.#known();
     // What the server held is not in the caller's list.
     const followed = follow(format, last.previous === undefined ? last.history : [], list);
     if (followed.known > 0 || last.history.length === 0) return fresh(followed.history);
+    const news = asNew();
     // Nothing was answered yet: a conversation begins.
     if (!news.some(speaks(format)) || !last.history.some(speaks(format))) return fresh(news);
     for (const { anchor } of boundariesOf(format, news)) {

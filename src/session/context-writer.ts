@@ -89,9 +89,10 @@ export class ContextWriter {
   }
 
   *#toLookAt(how: keyof typeof looks, shared: number): Generator<number> {
-    const half = Math.min(looks[how] >> 1, shared);
-    for (let back = 1; back <= half; back++) yield shared - back;
-    for (let n = 0; n < half; n++) yield this.#next[how]++ % shared;
+    const newest = Math.min(looks[how] >> 1, shared);
+    const older = shared - newest;
+    for (let back = 1; back <= newest; back++) yield shared - back;
+    for (let n = Math.min(newest, older); n > 0; n--) yield this.#next[how]++ % older;
   }
 
   async #isSame({ names }: Kept, messages: readonly unknown[], at: number): Promise<boolean> {

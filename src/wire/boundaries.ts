@@ -1,7 +1,7 @@
 // Names the points of a conversation at which a model decides, so that they are found again in another process and in a list that was cut.
 import { digest } from "./digest.ts";
 import type { Format, Item } from "./format.ts";
-import { type Entry, type History, isShown } from "./history.ts";
+import { type Entry, type History, shownEntries } from "./history.ts";
 
 export interface WireBoundary {
   readonly anchor: string;
@@ -17,7 +17,7 @@ type Shown = Entry & { readonly item: Item };
  * @param start names what came before the history
  */
 export function* boundariesOf(format: Format, history: History, start = ""): Generator<WireBoundary> {
-  const shown = history.filter(isShown);
+  const shown = shownEntries(history);
   for (let at = shown.length - 1; at >= 0; at--) {
     const entry = shown[at] as Shown;
     const told = entry.told?.checkpoint;

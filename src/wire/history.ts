@@ -43,14 +43,35 @@ export type History = readonly Entry[];
 
 export const isShown = (entry: Entry): entry is Entry & { readonly item: Item } => entry.item !== undefined;
 
+interface Shown {
+  readonly entries: readonly (Entry & { readonly item: Item })[];
+  readonly items: readonly Item[];
+}
+
+const shownIn = new WeakMap<History, Shown>();
+
+/** What of it the model sees: worked out once for each history. */
+function shownOf(history: History): Shown {
+  let shown = shownIn.get(history);
+  if (shown === undefined) {
+    const entries = history.filter(isShown);
+    shown = { entries, items: entries.map(({ item }) => item) };
+    shownIn.set(history, shown);
+  }
+  return shown;
+}
+
+export const shownEntries = (history: History): Shown["entries"] => shownOf(history).entries;
+
 /** What the model sees. */
-export const shownItems = (history: History): Item[] => history.filter(isShown).map(({ item }) => item);
+export const shownItems = (history: History): readonly Item[] => shownOf(history).items;
 
 export const callerEntry = (format: Format, item: Item): CallerEntry => ({
   own: null,
   name: format.identity(item),
   item,
   amended: false,
+  told: undefined,
 });
 
 export interface Followed {
@@ -64,6 +85,30 @@ const nameOf = (format: Format, entry: Entry): string =>
 
 /** The history with the caller's list as it is now: grown, cut, compacted, edited, or the effective conversation itself. */
 export function follow(format: Format, history: History, list: readonly Item[]): Followed {
+  return grown(format, history, list) ?? rearranged(format, history, list);
+}
+
+/** Where the caller has only added to its list, as nearly always: one walk. Undefined where it has not. */
+function grown(format: Format, history: History, list: readonly Item[]): Followed | undefined {
+  const result: Entry[] = [];
+  let at = 0;
+  for (const entry of history) {
+    const item = list[at];
+    if (item !== undefined && isPlain(entry) && entry.item === item) {
+      result.push(entry);
+      at++;
+    } else if (item !== undefined && nameOf(format, entry) === format.identity(item)) {
+      result.push(kept(entry, callerEntry(format, item)));
+      at++;
+    } else if (entry.own !== null) result.push(entry);
+    else return undefined;
+  }
+  const known = at;
+  for (; at < list.length; at++) result.push(callerEntry(format, list[at] as Item));
+  return { history: result, known };
+}
+
+function rearranged(format: Format, history: History, list: readonly Item[]): Followed {
   const fresh = list.map((item) => callerEntry(format, item));
   const matches = matchLists(
     history.map((entry) => nameOf(format, entry)),
@@ -87,6 +132,8 @@ export function follow(format: Format, history: History, list: readonly Item[]):
   result.push(...mend(format, gap, come(), undefined));
   return { history: result, known: matches.length };
 }
+
+const isPlain = (entry: Entry): entry is CallerEntry => entry.own === null && !entry.amended;
 
 /** The caller's newer version of an entry, hidden or amended as the old one. */
 const kept = (old: Entry, now: CallerEntry): CallerEntry =>

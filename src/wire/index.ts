@@ -3,7 +3,7 @@ export { activityIn, type WireAction } from "./activity.ts";
 export { withoutApart } from "./apart.ts";
 export { boundariesOf, newestAnchor, type WireBoundary } from "./boundaries.ts";
 export { chatCompletions } from "./chat.ts";
-export { canonical, digest } from "./digest.ts";
+export { canonical, digest, digestOfStrings } from "./digest.ts";
 export { type Call, type Format, type Item, type Speaker, textOfContent } from "./format.ts";
 export {
   type CallerEntry,
