@@ -26,16 +26,23 @@ export interface Conversation {
   readonly history: History;
   /** The reply from which the server goes on: the history is what came since. */
   readonly previous: string | undefined;
+  /** Names what was before a conversation that began anew, so that its boundaries are its own; "" for the thread's first. */
+  readonly start: string;
 }
 
-export const fresh = (history: History): Conversation => ({ history, previous: undefined });
+export const fresh = (history: History, start = ""): Conversation => ({ history, previous: undefined, start });
 
 interface Notes extends HistoryNotes {
   readonly previous?: string;
+  readonly start?: string;
 }
 
-export function contextOf(format: Format, { history, previous }: Conversation): Context {
-  const notes: Notes = { ...notesOf(format, history), ...(previous === undefined ? {} : { previous }) };
+export function contextOf(format: Format, { history, previous, start }: Conversation): Context {
+  const notes: Notes = {
+    ...notesOf(format, history),
+    ...(previous === undefined ? {} : { previous }),
+    ...(start === "" ? {} : { start }),
+  };
   return { messages: shownItems(history), channels: { [channel]: notes } };
 }
 
@@ -44,7 +51,7 @@ export function conversationIn(format: Format, context: Context): Conversation {
   const notes = context.channels?.[channel] as Notes | undefined;
   const messages = context.messages as readonly Item[];
   const history = historyOf(format, messages, notes ?? { format: format.name, own: [], amended: [], hidden: [] });
-  return { history, previous: notes?.previous };
+  return { history, previous: notes?.previous, start: notes?.start ?? "" };
 }
 
 /** In which form the thread's conversation was stored last; undefined where it has none of these. */
@@ -62,12 +69,13 @@ export const isFromPerson =
 /** What a rewind from anywhere makes of the conversation. @param results as `Thread.align` delivers them */
 export function takeOver(
   { format, humanMessages = "keep" }: Pick<RelayOptions, "format" | "humanMessages">,
-  { history, previous }: Conversation,
+  conversation: Conversation,
   results: readonly RewindResult[],
 ): Conversation {
+  const { history } = conversation;
   const [moved, ...rest] = results;
   if (moved === undefined || moved.scope === "environment") {
-    return { history: [...history, ...results.map((one) => tell(format, one, one.message))], previous };
+    return { ...conversation, history: [...history, ...results.map((one) => tell(format, one, one.message))] };
   }
   const target = conversationIn(format, moved.context);
   const since = shownSince(history, target.history);
@@ -77,7 +85,7 @@ export function takeOver(
     delivered: deliveredIn(format, since),
   });
   const told = [tell(format, moved, message), ...rest.map((one) => tell(format, one, one.message))];
-  return { history: returnTo(history, target.history, carried, told), previous: target.previous };
+  return { ...target, history: returnTo(history, target.history, carried, told) };
 }
 
 /** What the model said to the person: replies without calls. */

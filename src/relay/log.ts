@@ -98,6 +98,11 @@ export class Log {
     return typeof name === "string" ? this.#get(name) : undefined;
   }
 
+  /** The last reply asked for nothing more. */
+  isFinished(): boolean {
+    return this.latest()?.asks === false;
+  }
+
   latestName(): string | undefined {
     const name = this.#journal.get(latestKey);
     return typeof name === "string" ? name : undefined;

@@ -14,7 +14,9 @@ import {
   type Entry,
   type Format,
   follow,
+  type History,
   type Item,
+  type Line,
   paired,
   shownItems,
   shownSince,
@@ -41,6 +43,12 @@ interface Received<Reply> {
   /** Set when the reply is the caller's. */
   readonly relayed?: Relayed<Reply> & { readonly calls: number };
   readonly moved?: boolean;
+}
+
+interface Begun {
+  readonly conversation: Conversation;
+  /** Set where the caller has cut or changed its list: what it comes from, and how many items of it came behind that. */
+  readonly cut?: { readonly line: Conversation; readonly news: number } | undefined;
 }
 
 export class Relay {
@@ -146,10 +154,11 @@ export class Relay {
       this.#open = openReply(this.#format, name, logged.anchor, reply.items, dropped);
       return { reply, dropped };
     }
-    let conversation = await this.#begin(request);
+    let { conversation, cut } = await this.#begin(request, name);
     for (let owned = 0; ; ) {
       request.signal?.throwIfAborted();
-      const alignment = await this.#thread.align(this.#boundaries(conversation));
+      const alignment = await this.#thread.align(this.#standing(conversation, cut));
+      cut = undefined;
       if (alignment.status === "deliver") {
         conversation = takeOver(this.#options, conversation, alignment.results);
         this.#last = conversation;
@@ -195,9 +204,20 @@ export class Relay {
     }
   }
 
+  /** Where a caller that has cut its list stands, newest first. */
+  *#standing(conversation: Conversation, cut: Begun["cut"]): Generator<Boundary> {
+    if (cut === undefined) return yield* this.#boundaries(conversation);
+    let news = 0;
+    for (const boundary of this.#boundaries(conversation)) {
+      if (news++ >= cut.news) break;
+      yield boundary;
+    }
+    yield* this.#boundaries(cut.line);
+  }
+
   /** Newest first. */
-  *#boundaries({ history, previous }: Conversation): Generator<Boundary> {
-    yield* boundariesOf(this.#format, history, previous ?? "");
+  *#boundaries({ history, previous, start }: Conversation): Generator<Boundary> {
+    yield* boundariesOf(this.#format, history, previous ?? start);
     const anchor = previous === undefined ? null : (this.#log.byId(previous)?.anchor ?? null);
     if (anchor !== null) yield { anchor, tool: false };
   }
@@ -267,7 +287,7 @@ export class Relay {
     return isNext ? { ...conversation, history: [...conversation.history, ...answered.entries] } : conversation;
   }
 
-  async #begin({ list, previous }: RelayTurn<ModelReply>): Promise<Conversation> {
+  async #begin({ list, previous }: RelayTurn<ModelReply>, name: string): Promise<Begun> {
     const format = this.#format;
     const asNew = (): CallerEntry[] => list.map((item) => callerEntry(format, item));
     if (previous !== undefined) {
@@ -275,21 +295,45 @@ export class Relay {
       const results = (this.#log.byId(previous)?.entries ?? []).filter(
         ({ own, item }) => own !== null && item !== undefined && format.answers(item) !== undefined,
       );
-      return { history: [...results, ...asNew()], previous };
+      return { conversation: { history: [...results, ...asNew()], previous, start: "" } };
     }
     const last = await this.#known();
     // What the server held is not in the caller's list.
-    const followed = follow(format, last.previous === undefined ? last.history : [], list);
-    if (followed.known > 0 || last.history.length === 0) return fresh(followed.history);
+    const { history, known, from } = follow(format, last.previous === undefined ? last.history : [], list);
+    if (from === undefined) return { conversation: fresh(history, last.start) };
     const news = asNew();
-    // Nothing was answered yet: a conversation begins.
-    if (!news.some(speaks(format)) || !last.history.some(speaks(format))) return fresh(news);
+    const begins = !news.some(speaks(format));
+    const begun = last.history.some(speaks(format));
+    // Sent again: its reply was lost on the way.
+    const isRetry = this.#log.latestName() === name;
+    if (known === 0 ? begins || !begun : begins && !isRetry && this.#log.isFinished()) {
+      return { conversation: this.#anew(news) };
+    }
+    if (known > 0) return this.#cut(last, history, from);
     for (const { anchor } of boundariesOf(format, news)) {
-      const known = this.#thread.checkpoints({ all: true }).findLast((one) => one.anchor === anchor);
-      if (known === undefined) continue;
-      const from = conversationIn(format, await this.#thread.context(known.id));
-      return fresh(follow(format, from.history, list).history);
+      const row = this.#thread.checkpoints({ all: true }).findLast((one) => one.anchor === anchor);
+      if (row === undefined) continue;
+      const then = conversationIn(format, await this.#thread.context(row.id));
+      const again = follow(format, then.history, list);
+      return again.from === undefined
+        ? { conversation: { ...then, history: again.history } }
+        : this.#cut(then, again.history, again.from);
     }
     throw historyUnknown(this.#thread.name, list.length);
+  }
+
+  /** What names the boundaries may be cut off: they are named anew, by where the caller stands. */
+  #cut(before: Conversation, history: History, from: Line): Begun {
+    const line = { ...before, history: from.history };
+    const start = from.whole ? before.start : (this.#anchor(line) ?? this.#thread.head ?? "");
+    return { conversation: { ...before, history, start }, cut: { line, news: from.news } };
+  }
+
+  /** A conversation that begins on the files as they are. What was learned in the thread is told in front. */
+  #anew(news: readonly CallerEntry[]): Conversation {
+    const format = this.#format;
+    const lessons = this.#thread.reminder(news.map(({ item }) => format.text(item as Item)));
+    const told: Entry[] = lessons === null ? [] : [{ own: "told", item: format.message(lessons) }];
+    return fresh([...told, ...news], this.#thread.head ?? "");
   }
 }

@@ -13,6 +13,19 @@ import { summarizeLessons } from "./summary.ts";
 import { describeActivity, rewindMessage } from "./texts.ts";
 import { branchId } from "./views.ts";
 
+/** What was done first behind the target: on the line that is left, or, where the target lies elsewhere, on the newest one from there. */
+function doneBehind(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow, left: CheckpointRow): string {
+  const { catalog } = deps;
+  const done = (row: CheckpointRow): string => describeActivity(JSON.parse(row.activity), { results: false });
+  const behind = catalog.isAncestor(target.id, left.id) ? lineBetween(deps, target.id, left.id) : [];
+  if (behind.length === 0 && target.id !== left.id) {
+    const family = catalog.familyCheckpoints(thread.id);
+    const next = (row: CheckpointRow): CheckpointRow | undefined => family.findLast(({ parent }) => parent === row.id);
+    for (let row = next(target); row !== undefined; row = next(row)) behind.push(row);
+  }
+  return behind.map(done).find((text) => text !== "") ?? "";
+}
+
 /** From the intent to its commit; may be run again after a kill. `since`: the state that was captured right before. */
 export async function finish(
   deps: SessionDeps,
@@ -42,12 +55,11 @@ export async function finish(
   const lesson: NewLesson | null = typeof payload.lesson === "string" ? { text: payload.lesson } : payload.lesson;
   const told = lesson === null ? older : older.filter((row) => !isSameLesson(row.text, lesson.text));
   const summary = await summarizeLessons(deps, lesson, told);
-  const before = lineBetween(deps, target.id, left.id).find((row) => describeActivity(JSON.parse(row.activity)) !== "");
   const outside =
     payload.scope === "environment" ? noEffects : effectsToTell(deps, thread, target, payload.compensate ?? []);
   const message = rewindMessage({
     target: `c${target.seq}`,
-    before: before === undefined ? "" : describeActivity(JSON.parse(before.activity), { results: false }),
+    before: doneBehind(deps, thread, target, left),
     scope: payload.scope,
     paths: payload.paths,
     branch: payload.adopts === null ? null : branchId(payload.adopts),

@@ -4,13 +4,14 @@ import type { Alignment } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { RewindResult } from "./types.ts";
 
-/** The rewinds from outside that the framework does not know, without those that were undone before it saw them. */
+/** The rewinds from outside that the framework does not know, without those that were undone before a model call was made behind them. */
 export function undelivered(rewinds: readonly RewindRow[]): RewindRow[] {
   const pending: RewindRow[] = [];
   for (const row of rewinds) {
     if (row.delivered !== 0) continue;
     const last = pending.at(-1);
-    if (row.kind === "undo" && last !== undefined && last.undone !== 0) pending.pop();
+    const nothingSince = last !== undefined && [last.target, last.head_before].includes(row.head_before);
+    if (row.kind === "undo" && nothingSince && last.undone !== 0) pending.pop();
     else pending.push(row);
   }
   return pending;

@@ -1,5 +1,5 @@
 // A caller's list of messages, and what of it the model sees: abandoned turns stay in the caller's list and are left out of what is sent.
-import { matchLists } from "./align.ts";
+import { type Matches, matchLists } from "./align.ts";
 import type { Format, Item } from "./format.ts";
 
 /** Why an item is there that the caller's list does not hold. */
@@ -78,6 +78,18 @@ export interface Followed {
   readonly history: History;
   /** How many of the caller's items were known. */
   readonly known: number;
+  /** Set where the caller has not only added to its list. */
+  readonly from?: Line;
+}
+
+/** Where the caller stands, by what it has kept of the conversation, whatever it has cut. */
+export interface Line {
+  /** The conversation before, up to the newest item that the caller still has, with what is our own behind that. */
+  readonly history: History;
+  /** How many items at the end of the caller's list came behind it. */
+  readonly news: number;
+  /** The caller has all of it: its list goes back, and nothing was cut out. */
+  readonly whole: boolean;
 }
 
 const nameOf = (format: Format, entry: Entry): string =>
@@ -110,9 +122,10 @@ function grown(format: Format, history: History, list: readonly Item[]): Followe
 
 function rearranged(format: Format, history: History, list: readonly Item[]): Followed {
   const fresh = list.map((item) => callerEntry(format, item));
-  const matches = matchLists(
+  const matches = matchKept(
     history.map((entry) => nameOf(format, entry)),
     fresh.map(({ name }) => name),
+    history.findLastIndex((entry) => entry.own === null),
   );
   const result: Entry[] = [];
   let next = 0;
@@ -130,7 +143,26 @@ function rearranged(format: Format, history: History, list: readonly Item[]): Fo
     next++;
   }
   result.push(...mend(format, gap, come(), undefined));
-  return { history: result, known: matches.length };
+  return { history: result, known: matches.length, from: lineOf(history, list, matches) };
+}
+
+function lineOf(history: History, list: readonly Item[], matches: Matches): Line {
+  const [i, j] = matches.at(-1) ?? [-1, -1];
+  const next = history.findIndex((entry, at) => at > i && entry.own === null);
+  const line = history.slice(0, i < 0 ? 0 : next < 0 ? history.length : next);
+  return { history: line, news: list.length - 1 - j, whole: callersOf(line).length === matches.length };
+}
+
+/** What was said alike several times can be matched in several ways: a list that has what the caller was given last is taken to have grown from there. */
+function matchKept(before: readonly string[], after: readonly string[], newest: number): Matches {
+  const at = newest < 0 ? -1 : after.lastIndexOf(before[newest] as string);
+  if (at < 0) return matchLists(before, after);
+  const behind = matchLists(before.slice(newest + 1), after.slice(at + 1));
+  return [
+    ...matchLists(before.slice(0, newest), after.slice(0, at)),
+    [newest, at],
+    ...behind.map(([i, j]) => [i + newest + 1, j + at + 1] as const),
+  ];
 }
 
 const isPlain = (entry: Entry): entry is CallerEntry => entry.own === null && !entry.amended;

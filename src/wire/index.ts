@@ -15,6 +15,7 @@ export {
   type HistoryNotes,
   historyOf,
   isShown,
+  type Line,
   notesOf,
   type OwnEntry,
   returnTo,

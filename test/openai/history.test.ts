@@ -143,6 +143,94 @@ describe("the caller's list after a rewind", () => {
   });
 });
 
+describe("a list that says nothing of going back moves no files", () => {
+  /** Writes `work.txt`, then answers; later requests are answered at once. */
+  const works: Script = (_request, all) =>
+    all.includes("wrote work.txt") || all.includes("next task")
+      ? { content: "Done." }
+      : all.includes("again")
+        ? { content: "Nothing to do." }
+        : calls(write("work.txt", "1"));
+  const worked = async () => {
+    scene = await openScene(works);
+    const openai = client(scene);
+    const list: ChatCompletionMessageParam[] = [];
+    await chatLoop(openai, writesFiles(scene), "go", list);
+    writeFileSync(join(scene.workspace, "human.txt"), "an hour of work");
+    return { openai, list };
+  };
+  const kept = () => expect(scene.files()).toEqual(["human.txt", "work.txt"]);
+
+  it("only the words are kept between two questions", async () => {
+    const { openai, list } = await worked();
+    await ask(openai, [list[0], list.at(-1), { role: "user", content: "next task" }]);
+    kept();
+  });
+
+  it("only the words are kept, and they are the same each time", async () => {
+    const { openai } = await worked();
+    const said = [
+      { role: "user", content: "next task" },
+      { role: "assistant", content: "Done." },
+    ];
+    const list: unknown[] = [{ role: "user", content: "go" }, said[1]];
+    for (let n = 0; n < 4; n++) {
+      await ask(openai, [...list, said[0]]);
+      list.push(...said);
+      kept();
+      const { length } = scene.rewind.thread("t1").checkpoints();
+      expect(length).toBe(3 + n);
+    }
+  });
+
+  it("a window of the newest words, which are the same each time", async () => {
+    const { openai } = await worked();
+    const said = [
+      { role: "assistant", content: "Done." },
+      { role: "user", content: "next task" },
+    ];
+    for (let n = 0; n < 3; n++) {
+      await ask(openai, said);
+      kept();
+      expect(scene.rewind.thread("t1").checkpoints()).toHaveLength(3 + n);
+    }
+  });
+
+  it.each([false, true])("a finished run begun again with the same words, in a new process: %s", async (reopens) => {
+    const { openai } = await worked();
+    if (reopens) await scene.reopen();
+    const again = reopens ? client(scene) : openai;
+    await ask(again, [{ role: "user", content: "go" }]);
+    expect(scene.server.requests.at(-1)?.messages).toEqual([{ role: "user", content: "go" }]);
+    kept();
+    expect(scene.rewind.thread("t1").checkpoints()).toHaveLength(3);
+    await scene.rewind.thread("t1").rewind({ to: "c1" });
+    expect(scene.files()).toEqual(["work.txt"]);
+  });
+
+  it("a whole conversation that became one summary: what was learned is told once, in front", async () => {
+    const { openai } = await afterRewind();
+    const before = scene.files();
+    const summary = { role: "user", content: "Summary of all. again" };
+    for (const list of [
+      [summary],
+      [summary, { role: "assistant", content: "ok" }, { role: "user", content: "next task" }],
+    ]) {
+      await ask(openai, list);
+      expect(occurrences(lastText(), "bad.txt was wrong; write better.txt")).toBe(1);
+      expect(lastText().indexOf("bad.txt was wrong")).toBeLessThan(lastText().indexOf("Summary of all"));
+      expect(scene.files()).toEqual(before);
+    }
+  });
+
+  it("a list that goes back brings the files along", async () => {
+    const { openai, list } = await worked();
+    await ask(openai, [...list, { role: "user", content: "next task" }]);
+    await ask(openai, [...list.slice(0, -1), { role: "user", content: "next task, another way" }]);
+    expect(scene.files()).toEqual(["work.txt"]);
+  });
+});
+
 describe("a rewind through the caller's compaction", () => {
   it("brings back the messages of that moment, which the caller's list has lost", async () => {
     const script: Script = (_request, all) => {
