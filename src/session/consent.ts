@@ -2,6 +2,7 @@
 import { RewindError } from "../errors.ts";
 import type { EffectRow } from "../store/effects.ts";
 import type { SessionDeps } from "./deps.ts";
+import type { EffectOptions } from "./effect-rules.ts";
 import type { Effect } from "./effect-types.ts";
 
 /** How long a handler that gives a promise is waited for; what it gives later counts when the call comes again. */
@@ -24,7 +25,7 @@ export async function askConsent(
   asking.set(deps, open);
   let asked = open.get(row.id);
   if (asked === undefined) {
-    asked = Promise.resolve(onConsent(effect)).then((token) => keep(deps, row.id, token));
+    asked = answerOf(onConsent, effect).then((token) => keep(deps, row.id, token));
     open.set(row.id, asked);
     const forget = (): void => {
       open.delete(row.id);
@@ -39,6 +40,16 @@ export async function askConsent(
     return await Promise.race([asked, late]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** A handler that fails allows nothing. */
+async function answerOf(onConsent: NonNullable<EffectOptions["onConsent"]>, effect: Effect): Promise<unknown> {
+  try {
+    return await onConsent(effect);
+  } catch (error) {
+    process.emitWarning(`onConsent failed: ${(error as Error)?.message ?? String(error)}`, "AgentRewindWarning");
+    return null;
   }
 }
 

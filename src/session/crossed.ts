@@ -139,5 +139,18 @@ export function effectsToTell(
   };
 }
 
+/** The same of a move that is only planned: what it would make up for counts as made up for. */
+export function effectsToPlan(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  target: CheckpointRow,
+): Pick<EffectsTold, "effects" | "compensated"> {
+  const owed = toCompensate(deps, thread, target);
+  const lineOf = (id: number): Effect => toEffect(deps, deps.catalog.effect(id) as EffectRow);
+  const gone = new Set(owed.map((id) => describeEffect(lineOf(id))));
+  const { effects } = effectsToTell(deps, thread, target, []);
+  return { effects: effects.filter((line) => !gone.has(line)), compensated: owed.map((id) => place(lineOf(id))) };
+}
+
 const place = ({ description, checkpoint }: Effect): string =>
   checkpoint === null ? description : `${description} at ${checkpoint}`;

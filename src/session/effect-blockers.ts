@@ -62,7 +62,7 @@ function findEquivalent(
     if (running.has(row.id) || replayed.has(row.id) || row.id === own?.id) return false;
     // What nobody knows the end of is in the way wherever it was begun.
     if (row.state === "recorded") return true;
-    if (row.state === "failed") return definition.onFailure === "unknown" && !isKnown(row);
+    if (row.state === "failed") return definition.onFailure === "unknown";
     return ["completed", "compensating", "uncompensated"].includes(row.state) && !isKnown(row);
   };
   const isEquivalent = equivalence(definition, args);

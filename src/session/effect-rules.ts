@@ -22,7 +22,7 @@ export interface EffectDefinition {
   /** Makes up for a call that was done. Runs before the files go back, newest first. @param result what the call returned, as it was recorded */
   compensate?(args: ToolArguments, result: unknown): unknown;
   /** One-time credentials that a call uses up (a token, a confirmation code). A call that uses one again is held. */
-  consumes?(args: ToolArguments): readonly string[];
+  consumes?(args: ToolArguments): readonly (string | null | undefined)[];
   /** What happens to an equivalent call behind a rewind. Default: the option `onRepeat`. */
   readonly onRepeat?: OnRepeat;
   /** What it means that the tool threw. "not-done" (default): it may be called again. "unknown": it counts as perhaps done. */
@@ -38,7 +38,7 @@ export interface EffectOptions {
   readonly onRepeat?: OnRepeat;
   /**
    * Asked when a call is held. Returns a token with which the model may make that call once more, or nothing: then the answer is final. A promise is waited
-   * for a second; what it gives later is used when the model asks again. Nothing blocks.
+   * for a second; what it gives later is used when the model asks again. Nothing blocks. One that fails allows nothing, with a warning.
    */
   readonly onConsent?: (effect: Effect) => string | undefined | Promise<string | undefined>;
   /** Whether a rewind runs the `compensate` of what it abandons. Default "never". */

@@ -9,7 +9,7 @@ import { canonical } from "./canonical.ts";
 import { askConsent } from "./consent.ts";
 import type { SessionDeps } from "./deps.ts";
 import { type Asked, type Blocker, type Found, findBlocker } from "./effect-blockers.ts";
-import type { ToolArguments } from "./effect-rules.ts";
+import type { EffectDefinition, ToolArguments } from "./effect-rules.ts";
 import { consumedText, heldText, notCapturedText, stillRunningText } from "./effect-texts.ts";
 import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
 import { descriptionLimit, oneLine, resultText, toEffect } from "./effect-views.ts";
@@ -53,7 +53,6 @@ export class Effects {
       consumes: credentialsOf(definition.consumes?.(args)),
       confirm,
     };
-    const described = definition.describe?.(args) ?? `${call.tool} ${canonical(args, "The arguments of a call")}`;
     const row: NewEffect = {
       thread: thread.id,
       checkpoint: head?.id ?? null,
@@ -62,7 +61,7 @@ export class Effects {
       call: asked.callId,
       tool: call.tool,
       class: definition.class,
-      description: oneLine(`${described}`, descriptionLimit),
+      description: oneLine(describe(definition.describe, call.tool, args), descriptionLimit),
       arguments: canonical(args, "The arguments of a call"),
       consumes: asked.consumes,
     };
@@ -225,10 +224,26 @@ export class Effects {
   }
 }
 
-/** Their digests: they are compared, never told. @throws BAD_ARGUMENT */
+type Describe = EffectDefinition["describe"] | undefined;
+
+/** A description is for reading alone: one that cannot be made keeps no tool from its work. */
+function describe(say: Describe, tool: string, args: unknown): string {
+  try {
+    const said = say?.(args);
+    if (said !== undefined && said !== null) return `${said}`;
+  } catch {
+    // The arguments are not what it reckoned with.
+  }
+  return `${tool} ${canonical(args, "The arguments of a call")}`;
+}
+
+/** Their digests: they are compared, never told. An optional argument that is not there is none. @throws BAD_ARGUMENT */
 function credentialsOf(given: unknown): string[] {
-  const parsed = z.array(z.string()).optional().safeParse(given);
-  if (parsed.success) return (parsed.data ?? []).map((one) => createHash("sha256").update(one).digest("hex"));
+  const parsed = z.array(z.string().nullish()).nullish().safeParse(given);
+  if (parsed.success) {
+    const present = (parsed.data ?? []).filter((one) => typeof one === "string");
+    return present.map((one) => createHash("sha256").update(one).digest("hex"));
+  }
   throw new RewindError("BAD_ARGUMENT", "consumes: what it returned is no list of texts.", {
     hint: "Return the one-time credentials of the call, for example [args.token].",
   });

@@ -12,7 +12,7 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
-import { effectsToTell, requireCrossable } from "./crossed.ts";
+import { effectsToPlan, effectsToTell, requireCrossable } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
@@ -215,7 +215,7 @@ export class Rewinder {
     const kept = external === "keep" ? attributed.external : [];
     const { restored, notRestored } =
       scope === "context" ? { restored: nothing, notRestored: [] } : await this.#preview(target, paths, new Set(kept));
-    const { effects } = scope === "environment" ? { effects: [] } : effectsToTell(this.#deps, thread, target, []);
+    const { effects, compensated } = this.#effectsPlanned(thread, target, scope);
     return {
       scope,
       paths,
@@ -232,6 +232,7 @@ export class Rewinder {
         kept,
         conflicts: attributed.conflicts,
         effects,
+        compensated,
         delivered: [],
         carried: 0,
         processes: environment.capabilities.processes,
@@ -240,7 +241,7 @@ export class Rewinder {
       restored,
       notRestored,
       effects,
-      compensated: [],
+      compensated,
       uncompensated: [],
       conflicts: attributed.conflicts,
       external: attributed.external,
@@ -248,6 +249,12 @@ export class Rewinder {
       epoch: catalog.epoch(),
       timings: { exposedMs: performance.now() - start, overlappedMs: 0, bytes },
     };
+  }
+
+  #effectsPlanned(thread: ThreadRow, target: CheckpointRow, scope: Scope) {
+    if (scope === "environment") return { effects: [], compensated: [] };
+    if (scope === "both") return effectsToPlan(this.#deps, thread, target);
+    return { ...effectsToTell(this.#deps, thread, target, []), compensated: [] };
   }
 
   #preview(target: CheckpointRow, paths: readonly string[] | null, keep: ReadonlySet<string>): Promise<Restored> {

@@ -249,6 +249,29 @@ describe("consent", () => {
     expect(await act("send_mail", { to: "ann", confirm: "given" })).toMatchObject({ status: "ran" });
   });
 
+  test.each([
+    [
+      "throws",
+      () => {
+        throw new Error("the office is closed");
+      },
+    ],
+    ["rejects", () => Promise.reject(new Error("the office is closed"))],
+  ])("a handler that %s allows nothing: the answer is the fact, and final", async (_, onConsent) => {
+    const warned: string[] = [];
+    const listen = (warning: Error) => warned.push(warning.message);
+    process.on("warning", listen);
+    const { thread, world, act } = await scene({ onConsent });
+    await act("send_mail", { to: "ann" });
+    await back(thread, "c0");
+    const text = messageOf(await act("send_mail", { to: "ann" }));
+    expect(text).toMatch(/^Not run: already done at c0: mail to ann -> .* This answer is final/);
+    expect(world).toHaveLength(1);
+    await new Promise(setImmediate);
+    process.off("warning", listen);
+    expect(warned).toContain("onConsent failed: the office is closed");
+  });
+
   test("what is no token is an error, and nothing is done", async () => {
     const { thread, world, act } = await scene({ onConsent: () => 7 as never });
     await act("send_mail", { to: "ann" });
@@ -259,6 +282,22 @@ describe("consent", () => {
 });
 
 describe("one-time credentials", () => {
+  test("an optional argument that is not there is none, and a description that cannot be made keeps no tool from its work", async () => {
+    const effects = {
+      book: {
+        class: "reversible",
+        consumes: ({ voucher }: Args) => [voucher as string | undefined],
+        describe: ({ room }: Args) => (room as { name: string }).name.trim(),
+      },
+    } as const;
+    const { thread, act } = await scene({ effects });
+    expect(await act("book", {})).toMatchObject({ status: "ran" });
+    expect(await act("book", { n: 2 })).toMatchObject({ status: "ran" });
+    expect(thread.effects().map(({ description }) => description)).toEqual(["book {}", 'book {"n":2}']);
+    expect(await act("book", { voucher: "v" })).toMatchObject({ status: "ran" });
+    expect(await act("book", { voucher: "v", n: 3 })).toMatchObject({ status: "held" });
+  });
+
   test("a call that uses one again is held, also with other arguments, on the same branch, and by another tool", async () => {
     const effects = {
       pay: { class: "reversible", consumes: ({ token }: Args) => [String(token)] },
@@ -302,6 +341,10 @@ describe("how a call ends", () => {
       throw new Error("timeout");
     };
     for (const tool of ["a", "b"]) await expect(thread.runTool({ tool, args: {} }, fails)).rejects.toThrow("timeout");
+    // Nor on the same branch: nobody knows.
+    const again = await thread.runTool({ tool: "b", args: {} }, () => 1);
+    expect(messageOf(again)).toContain("whether it was done all the same is not known");
+    expect(await thread.runTool({ tool: "b", args: { other: 1 } }, () => 1)).toMatchObject({ status: "ran" });
     const { message } = await back(thread, "c0");
     expect(message).toContain("b {} at c0: it failed (timeout), and it is not known whether it was done");
     expect(message).not.toContain("a {}");
@@ -417,6 +460,10 @@ describe("F-42: compensation", () => {
     await act("note", {});
     writeFileSync(join(place.workspace, "rooms"), "A B C");
     for (const room of ["A", "B", "C"]) await act("book", { room });
+    const plan = await thread.rewind({ to: "c0", dryRun: true });
+    expect(plan.compensated).toEqual(["room C at c3", "room B at c2", "room A at c1"]);
+    expect(plan.effects).toEqual([]);
+    expect(undone).toEqual([]);
     const result = await back(thread, "c0");
     expect(undone).toEqual(["C done 4", "B done 3", "A done 2"]);
     expect(result.compensated).toEqual(["room C at c3", "room A at c1"]);
