@@ -1,10 +1,12 @@
 // The tools bound to the environment, as a tool set of the AI SDK.
 import { bindTools, type EnvironmentToolOptions, type Rewind } from "agentrewind";
+import { runRecorded } from "agentrewind/relay";
 import { type ToolSet, tool } from "ai";
 
 /**
  * `bash`, `read`, `write`, `edit` and `list` over `rewind.environment`, by name. What was not done is an answer that says why.
- * @param options.thread name it as `withRewind` does, so that a file must have been read in that conversation before it is changed
+ * @param options.thread name it as `withRewind` does: a file must have been read in that conversation before it is changed, and a loop that starts over gets the
+ * recorded results
  */
 export function environmentTools(rewind: Rewind, options: EnvironmentToolOptions = {}): ToolSet {
   return Object.fromEntries(
@@ -13,7 +15,13 @@ export function environmentTools(rewind: Rewind, options: EnvironmentToolOptions
       tool({
         description,
         inputSchema: schema,
-        execute: async (args, { abortSignal }) => (await run(args, { signal: abortSignal })).text,
+        execute: (args, { abortSignal }) =>
+          runRecorded(
+            rewind,
+            options.thread,
+            { name, args },
+            async (given) => (await run(given, { signal: abortSignal })).text,
+          ),
       }),
     ]),
   );

@@ -1,6 +1,7 @@
 // agentrewind/ai-sdk: rewind below generateText, streamText and agents of the Vercel AI SDK.
 import type { Rewind } from "agentrewind";
 import {
+  type AskOptions,
   type ConversationHandle,
   type ConversationOptions,
   handleOf,
@@ -53,12 +54,11 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
 
     async wrapGenerate({ doGenerate, model, params }) {
       if (!isTurn(params)) return doGenerate();
-      const { system, list } = split(params);
       const { reply, dropped } = await relay.turn<ModelReply & { readonly result: Generated }>({
-        list,
+        ...split(params),
         signal: params.abortSignal,
-        async ask(items, { ownTools: own }) {
-          const result = await model.doGenerate(asked(params, system, items, own));
+        async ask(items, options) {
+          const result = await model.doGenerate(asked(params, items, options));
           return { result, raw: rawOf(result), items: itemsOf(result.content) };
         },
         again(raw) {
@@ -71,7 +71,6 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
 
     async wrapStream({ doStream, model, params }) {
       if (!isTurn(params)) return doStream();
-      const { system, list } = split(params);
       const stopped = new AbortController();
       params.abortSignal?.addEventListener("abort", () => stopped.abort(params.abortSignal?.reason));
       const out = new Outgoing(streaming === "live", () =>
@@ -86,10 +85,10 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
         let recorded = false;
         relay
           .turn<ModelReply & { readonly raw: Raw }>({
-            list,
+            ...split(params),
             signal: stopped.signal,
-            async ask(items, { ownTools: own }) {
-              const { stream, ...rest } = await model.doStream(asked(params, system, items, own));
+            async ask(items, options) {
+              const { stream, ...rest } = await model.doStream(asked(params, items, options));
               open(rest);
               const raw = await out.take(stream);
               return {
@@ -121,15 +120,15 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
 const isTurn = ({ tools: given = [], toolChoice }: CallOptions): boolean =>
   given.length > 0 && toolChoice?.type !== "none" && toolChoice?.type !== "tool";
 
-function split({ prompt }: CallOptions): { system: readonly Item[]; list: readonly Item[] } {
+function split({ prompt }: CallOptions): { preamble: readonly Item[]; list: readonly Item[] } {
   const items = prompt as unknown as readonly Item[];
   const first = items.findIndex(({ role }) => role !== "system");
   const at = first < 0 ? items.length : first;
-  return { system: items.slice(0, at), list: splitResults(items.slice(at)) };
+  return { preamble: items.slice(0, at), list: splitResults(items.slice(at)) };
 }
 
-const asked = (params: CallOptions, system: readonly Item[], items: readonly Item[], own: boolean): CallOptions => ({
+const asked = (params: CallOptions, items: readonly Item[], { preamble, ownTools: own }: AskOptions): CallOptions => ({
   ...params,
-  prompt: [...system, ...joinResults(items)] as unknown as CallOptions["prompt"],
+  prompt: [...preamble, ...joinResults(items)] as unknown as CallOptions["prompt"],
   tools: [...(params.tools ?? []), ...(own ? tools : [])],
 });

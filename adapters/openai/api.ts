@@ -47,7 +47,8 @@ export interface Api {
   readonly field: string;
   /** @throws BAD_ARGUMENT for what cannot be taken back */
   read(body: Json): RequestParts;
-  write(body: Json, parts: RequestParts, items: readonly Item[], previous: string | undefined, ownTools: boolean): Json;
+  /** The body with these items, instructions included. @param previous as in `RequestParts` */
+  write(body: Json, items: readonly Item[], previous: string | undefined, ownTools: boolean): Json;
   /** The items of a reply. */
   items(reply: Json): Item[];
   /** The API's name for the reply, for a request that goes on from it. */

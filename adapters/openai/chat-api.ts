@@ -39,10 +39,10 @@ function read(body: Json): RequestParts {
   };
 }
 
-function write(body: Json, { preamble }: RequestParts, items: readonly Item[], _: unknown, ownTools: boolean): Json {
+function write(body: Json, messages: readonly Item[], _: unknown, ownTools: boolean): Json {
   return {
     ...body,
-    messages: [...preamble, ...items],
+    messages,
     ...(ownTools ? { tools: withOwn(body.tools, chatTools) } : {}),
   };
 }

@@ -1,5 +1,6 @@
 // The tools bound to the environment, as OpenAI function tools: for Chat Completions (also `runTools`) and for Responses.
 import { bindTools, type EnvironmentTool, type EnvironmentToolOptions, type Rewind } from "agentrewind";
+import { runRecorded } from "agentrewind/relay";
 import { z } from "zod";
 
 type Parameters = Record<string, unknown>;
@@ -44,13 +45,21 @@ export interface OpenAIEnvironmentTools {
 
 /**
  * `bash`, `read`, `write`, `edit` and `list` over `rewind.environment`.
- * @param options.thread name it as `withRewind` does, so that a file must have been read in that conversation before it is changed
+ * @param options.thread name it as `withRewind` does: a file must have been read in that conversation before it is changed, and a loop that starts over gets the
+ * recorded results
  */
 export function environmentTools(rewind: Rewind, options: EnvironmentToolOptions = {}): OpenAIEnvironmentTools {
   const tools = bindTools(rewind, options);
   const named = new Map(tools.map((tool) => [tool.name, tool]));
+  const run = (tool: EnvironmentTool, args: Record<string, unknown>, signal: AbortSignal | undefined) =>
+    runRecorded(
+      rewind,
+      options.thread,
+      { name: tool.name, args },
+      async (given) => (await tool.run(given, { signal })).text,
+    );
   return {
-    chat: tools.map(chatTool),
+    chat: tools.map((tool) => chatTool(tool, run)),
     responses: tools.map((tool) => ({
       type: "function",
       name: tool.name,
@@ -62,19 +71,21 @@ export function environmentTools(rewind: Rewind, options: EnvironmentToolOptions
     async run(name, args, { signal } = {}) {
       const tool = named.get(name);
       if (tool === undefined) return `Not done: there is no tool ${name}. There are ${[...named.keys()].join(", ")}.`;
-      return (await tool.run(parsed(args), { signal })).text;
+      return run(tool, parsed(args), signal);
     },
   };
 }
 
-const chatTool = (tool: EnvironmentTool): ChatEnvironmentTool => ({
+type Run = (tool: EnvironmentTool, args: Record<string, unknown>, signal: AbortSignal | undefined) => Promise<string>;
+
+const chatTool = (tool: EnvironmentTool, run: Run): ChatEnvironmentTool => ({
   type: "function",
   function: {
     name: tool.name,
     description: tool.description,
     parameters: parametersOf(tool),
     parse: parsed,
-    function: async (args, runner) => (await tool.run(args, { signal: runner?.controller?.signal })).text,
+    function: (args, runner) => run(tool, args, runner?.controller?.signal),
   },
 });
 

@@ -1,7 +1,7 @@
 // A `fetch` for OpenAI's client: requests that are turns of the agent go through the relay, all others pass as they are.
 import { setInterval as every } from "node:timers";
 import { isRewindError, type RewindError } from "agentrewind";
-import type { ModelReply, Relay } from "agentrewind/relay";
+import type { AskOptions, ModelReply, Relay, RelayTurn } from "agentrewind/relay";
 import type { Api, Json, RequestParts, Shown, StreamEvent } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
 import { Prefix } from "./prefix.ts";
@@ -118,20 +118,19 @@ class Exchange {
 
   /** Not a turn of the agent; of its conversation the abandoned turns are left out all the same. */
   async aside(relay: Relay): Promise<Response> {
-    const { list, previous } = this.#parts;
+    const { list, previous, preamble } = this.#parts;
     const items = previous === undefined && list.length > 0 ? await relay.view(list) : undefined;
     return this.#send(
-      items === undefined ? this.#body : this.#api.write(this.#body, this.#parts, items, previous, false),
+      items === undefined ? this.#body : this.#api.write(this.#body, [...preamble, ...items], previous, false),
     );
   }
 
   async whole(relay: Relay, signal: AbortSignal | undefined): Promise<Response> {
     const { reply, dropped } = await relay.turn<Answer>({
-      list: this.#parts.list,
-      previous: this.#parts.previous,
+      ...this.#turn,
       signal,
-      ask: async (items, { ownTools, previous }) => {
-        const response = await this.#ask(items, previous, ownTools);
+      ask: async (items, options) => {
+        const response = await this.#ask(items, options);
         return this.#answer((await response.json()) as Json, nothingShown, response.headers);
       },
       again: (raw) => this.#answer(raw as Json, nothingShown, new Headers()),
@@ -140,8 +139,13 @@ class Exchange {
     return new Response(JSON.stringify(raw), { status: 200, headers: headersFor("application/json", reply.headers) });
   }
 
-  async #ask(items: readonly Json[], previous: string | undefined, ownTools: boolean): Promise<Response> {
-    const response = await this.#send(this.#api.write(this.#body, this.#parts, items, previous, ownTools));
+  get #turn(): Pick<RelayTurn<Answer>, "list" | "previous" | "preamble"> {
+    const { list, previous, preamble } = this.#parts;
+    return { list, previous, preamble };
+  }
+
+  async #ask(items: readonly Json[], { preamble, previous, ownTools }: AskOptions): Promise<Response> {
+    const response = await this.#send(this.#api.write(this.#body, [...preamble, ...items], previous, ownTools));
     if (!response.ok) throw new Refused(response);
     return response;
   }
@@ -178,11 +182,10 @@ class Exchange {
       signal?.addEventListener("abort", stop);
       relay
         .turn<Answer>({
-          list: this.#parts.list,
-          previous: this.#parts.previous,
+          ...this.#turn,
           signal: stopped.signal,
-          ask: async (items, { ownTools, previous }) => {
-            const response = await this.#ask(items, previous, ownTools);
+          ask: async (items, options) => {
+            const response = await this.#ask(items, options);
             open(response.headers);
             const earlier = shown;
             const collector = this.#api.collector(earlier, live);

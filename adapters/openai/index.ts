@@ -1,6 +1,14 @@
 // agentrewind/openai: rewind for loops over the OpenAI SDK that were written without it.
 import type { Rewind, Thread } from "agentrewind";
-import { type ConversationOptions, type Item, openRelay, type Relay, storedFormat } from "agentrewind/relay";
+import {
+  type ConversationOptions,
+  type Item,
+  openRelay,
+  type Relay,
+  type RunTool,
+  recordTools,
+  storedFormat,
+} from "agentrewind/relay";
 import type { Api } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
 import { type Fetch, rewindFetch } from "./fetch.ts";
@@ -25,9 +33,9 @@ export interface WithRewindOptions extends ConversationOptions {
 export interface ClientRewind {
   readonly thread: Thread;
   /** What the model sees of the conversation: without abandoned turns, with the lessons. */
-  messages(): Promise<Item[]>;
-  /** After a crash: the conversation to go on from, in the form in which requests take it. */
-  resume(): Promise<Item[]>;
+  messages<Message = Item>(): Promise<Message[]>;
+  /** After a crash: the conversation to go on from, in the form in which requests take it, instructions included. */
+  resume<Message = Item>(): Promise<Message[]>;
   /**
    * A tool of the loop that runs once for each call: its result is recorded, and a loop that starts over gets it without running the tool. A call that a rewind
    * has overtaken does not run. The result must be JSON.
@@ -70,11 +78,24 @@ export function withRewind<Client extends ClientLike>(
   /** The one that this conversation uses, also before its first request here. */
   const used = async (): Promise<Relay> =>
     relay(latest ?? ((await storedFormat(thread)) === responsesApi.format.name ? responsesApi : chatApi));
-  const known: ClientRewind = {
+  const runTool: RunTool = async (name, args, run) => (await used()).runTool(name, args, run);
+  recordTools(rewind, options.thread, runTool);
+  return handing(wrapped, {
     thread,
-    messages: async () => (await used()).effective(),
-    resume: async () => (await used()).resume(),
-    tool: (name, run) => async (args) => (await used()).runTool(name, args, run),
-  };
-  return Object.assign(wrapped, { rewind: known });
+    messages: async <Message>() => (await used()).effective() as Promise<Message[]>,
+    resume: async <Message>() => (await used()).resume() as Promise<Message[]>,
+    tool: (name, run) => (args) => runTool(name, args, run),
+  });
+}
+
+/** The client, also with other options, hands out what is known of its conversation. */
+function handing<Client extends ClientLike>(
+  client: Client,
+  known: ClientRewind,
+): Client & { readonly rewind: ClientRewind } {
+  const withOptions = client.withOptions.bind(client);
+  return Object.assign(client, {
+    rewind: known,
+    withOptions: (options: { fetch: Fetch }) => handing(withOptions(options) as Client, known),
+  });
 }

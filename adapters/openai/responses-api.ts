@@ -24,31 +24,26 @@ function read(body: Json): RequestParts {
   requireFree(body.tools);
   const given = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
   const input = Array.isArray(given) ? (given as Item[]) : [];
-  const first = input.findIndex((item) => !isInstruction(item));
+  const previous = typeof body.previous_response_id === "string" ? body.previous_response_id : undefined;
+  // What is new to a server that has the rest is all of the conversation.
+  const first = previous === undefined ? input.findIndex((item) => !isInstruction(item)) : 0;
   const at = first < 0 ? input.length : first;
   const choice = body.tool_choice;
-  const previous = body.previous_response_id;
   return {
     preamble: input.slice(0, at),
     list: input.slice(at),
-    previous: typeof previous === "string" ? previous : undefined,
+    previous,
     hasTools: Array.isArray(body.tools) && body.tools.length > 0,
     fixedChoice: choice === "none" || (typeof choice === "object" && choice !== null),
     stream: body.stream === true,
   };
 }
 
-function write(
-  body: Json,
-  { preamble }: RequestParts,
-  items: readonly Item[],
-  previous: string | undefined,
-  ownTools: boolean,
-): Json {
+function write(body: Json, input: readonly Item[], previous: string | undefined, ownTools: boolean): Json {
   const { previous_response_id: _, ...rest } = body;
   return {
     ...rest,
-    input: [...preamble, ...items],
+    input,
     ...(previous === undefined ? {} : { previous_response_id: previous }),
     ...(ownTools ? { tools: withOwn(body.tools, responsesTools) } : {}),
   };

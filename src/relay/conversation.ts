@@ -13,45 +13,93 @@ import {
   isShown,
   notesOf,
   type OwnEntry,
+  paired,
   returnTo,
   shownItems,
   shownSince,
 } from "../wire/index.ts";
 import type { RelayOptions } from "./types.ts";
 
-/** The channel of a context that holds what the shown messages alone do not tell. */
+/** The channels of a context that hold what the shown messages alone do not tell. */
 const channel = "agentrewind.wire";
+const preambleChannel = "agentrewind.preamble";
 
-export interface Conversation {
-  readonly history: History;
-  /** The reply from which the server goes on: the history is what came since. */
-  readonly previous: string | undefined;
-  /** Names what was before a conversation that began anew, so that its boundaries are its own; "" for the thread's first. */
-  readonly start: string;
+/** What the model's server has of a conversation whose caller goes on from replies by their names. */
+export interface Held {
+  readonly reply: string;
+  /** How many of the shown items it has, from the front. */
+  readonly shown: number;
 }
 
-export const fresh = (history: History, start = ""): Conversation => ({ history, previous: undefined, start });
+export interface Conversation {
+  /** All of it, also what the server holds. */
+  readonly history: History;
+  /** Undefined where each request carries the whole conversation. */
+  readonly held: Held | undefined;
+  /** The newest reply, where the server has a name for it. */
+  readonly replied?: Held | undefined;
+  /** Names what was before a conversation that began anew, so that its boundaries are its own; "" for the thread's first. */
+  readonly start: string;
+  /** The instructions in front of it. */
+  readonly preamble: readonly Item[];
+}
+
+export const fresh = (history: History, preamble: readonly Item[] = [], start = ""): Conversation => ({
+  history,
+  held: undefined,
+  start,
+  preamble,
+});
 
 interface Notes extends HistoryNotes {
-  readonly previous?: string;
+  readonly held?: Held;
   readonly start?: string;
 }
 
-export function contextOf(format: Format, { history, previous, start }: Conversation): Context {
+export function contextOf(format: Format, { history, held, start, preamble }: Conversation): Context {
   const notes: Notes = {
     ...notesOf(format, history),
-    ...(previous === undefined ? {} : { previous }),
+    ...(held === undefined ? {} : { held }),
     ...(start === "" ? {} : { start }),
   };
-  return { messages: shownItems(history), channels: { [channel]: notes } };
+  const instructions = preamble.length === 0 ? {} : { [preambleChannel]: preamble };
+  return { messages: shownItems(history), channels: { [channel]: notes, ...instructions } };
 }
 
 /** Also of a context that somebody else stored: then all of it is the caller's. */
 export function conversationIn(format: Format, context: Context): Conversation {
   const notes = context.channels?.[channel] as Notes | undefined;
   const messages = context.messages as readonly Item[];
-  const history = historyOf(format, messages, notes ?? { format: format.name, own: [], amended: [], hidden: [] });
-  return { history, previous: notes?.previous, start: notes?.start ?? "" };
+  return {
+    history: historyOf(format, messages, notes ?? { format: format.name, own: [], amended: [], hidden: [] }),
+    held: notes?.held,
+    start: notes?.start ?? "",
+    preamble: (context.channels?.[preambleChannel] as readonly Item[] | undefined) ?? [],
+  };
+}
+
+/** What the server has when it has given this reply. @param entries of the reply, with the results of our calls in it */
+export function repliedBy(
+  format: Format,
+  reply: string | undefined,
+  before: History,
+  entries: readonly Entry[],
+): Held | undefined {
+  if (reply === undefined) return undefined;
+  const given = entries.filter((entry) => isShown(entry) && format.answers(entry.item) === undefined);
+  return { reply, shown: shownItems(before).length + given.length };
+}
+
+/** The items of a request to the model: all that its server does not have, calls and results in pairs. */
+export function toSend(format: Format, { history, held }: Conversation): readonly Item[] {
+  const shown = shownItems(history);
+  const sound = paired(format, shown);
+  if (held === undefined) return sound;
+  for (let at = 0; at < held.shown; at++) {
+    // What the server has cannot be mended.
+    if (sound[at] !== shown[at]) return paired(format, shown.slice(held.shown), true);
+  }
+  return sound.slice(held.shown);
 }
 
 /** In which form the thread's conversation was stored last; undefined where it has none of these. */

@@ -1,7 +1,7 @@
 // The replies that the caller has been given: a loop that starts over with the same first messages gets them again, without a model call.
 import { RewindError } from "../errors.ts";
 import type { Journal } from "../session/journal.ts";
-import { digest, digestOfStrings, type Entry, type Format, type Item, remembered } from "../wire/index.ts";
+import { type Call, digest, digestOfStrings, type Entry, type Format, type Item, remembered } from "../wire/index.ts";
 
 /** Whose replies are given again to a loop that starts over. "unfinished": those of a run whose last reply still asked for something. */
 export type Replay = "unfinished" | "always" | "never";
@@ -27,9 +27,16 @@ export interface LoggedReply {
 /** Nobody changes an item that was given to the relay. */
 const digestOf = remembered(digest);
 
+/** What a loop that starts over is given again. */
+export interface ReplayedReply extends LoggedReply {
+  /** Tools of which nothing is recorded will run again: the files must be where they were. */
+  readonly places: boolean;
+}
+
 const latestKey = "latest";
 const replyKey = (name: string): string => `reply:${name}`;
 const idKey = (id: string): string => `id:${id}`;
+const toolKey = (name: string, { id }: Call): string => `tool:${name}/${id}`;
 
 export class Log {
   readonly #journal: Journal;
@@ -41,6 +48,8 @@ export class Log {
   /** While replaying: which request came behind which. */
   #next: Map<string | null, string> = new Map();
   #seen: { readonly items: readonly Item[]; readonly digests: readonly string[] } = { items: [], digests: [] };
+  /** While replaying: some tools of replies before the last run again. */
+  #reruns = false;
   /** Digests of the request at `#at`. */
   #list: readonly string[] = [];
 
@@ -56,7 +65,7 @@ export class Log {
   }
 
   /** The recorded reply to this request of a loop that starts over. @throws REPLAY_DIVERGED when it went another way */
-  replay(list: readonly Item[], previous: string | undefined): LoggedReply | undefined {
+  replay(list: readonly Item[], previous: string | undefined): ReplayedReply | undefined {
     if (this.#replaying === undefined) this.#replaying = this.#begins(list, previous);
     if (!this.#replaying) return undefined;
     const name = this.nameOf(list, previous);
@@ -64,7 +73,11 @@ export class Log {
     if (expected === name) {
       this.#at = name;
       this.#list = this.#digests(list);
-      return this.#get(name);
+      const reply = this.#get(name) as LoggedReply;
+      const isLast = !this.#next.has(name);
+      const calls = this.#callsOf(reply);
+      const untouched = isLast && calls.length > 0 && calls.every((call) => this.toolResult(name, call) === undefined);
+      return { ...reply, places: this.#reruns || untouched };
     }
     if (expected !== undefined) throw this.#diverged(list, this.#get(expected) as LoggedReply);
     this.#replaying = false;
@@ -114,6 +127,21 @@ export class Log {
     return typeof name === "string" ? this.#get(name) : undefined;
   }
 
+  /** What a tool returned for a call of the reply to this request. */
+  toolResult(name: string, call: Call): { readonly value: unknown } | undefined {
+    return this.#journal.get(toolKey(name, call)) as { readonly value: unknown } | undefined;
+  }
+
+  putToolResult(name: string, call: Call, value: unknown): Promise<void> {
+    return this.#journal.put({ [toolKey(name, call)]: { value } });
+  }
+
+  /** The calls that are the caller's. */
+  #callsOf({ entries, dropped }: LoggedReply): Call[] {
+    const given = entries.flatMap(({ own, item }) => (own === null && item !== undefined ? [item] : []));
+    return given.flatMap((item) => this.#format.calls(item)).filter(({ id }) => !dropped.includes(id));
+  }
+
   #get = (name: string): LoggedReply | undefined => this.#journal.get(replyKey(name)) as LoggedReply | undefined;
 
   /** Of lists that begin with the same objects the beginning is taken over. */
@@ -142,6 +170,9 @@ export class Log {
       // A request that was sent again later stands behind itself.
       if (reply === undefined || next.has(reply.before)) break;
       next.set(reply.before, name);
+      const request = name;
+      this.#reruns ||=
+        name !== last && this.#callsOf(reply).some((call) => this.toolResult(request, call) === undefined);
       name = reply.before;
     }
     this.#next = next;

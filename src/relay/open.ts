@@ -50,7 +50,7 @@ interface Opened {
 
 export function openRelay(rewind: Opened, format: Format, options: ConversationOptions): Relay {
   const { thread, external, humanMessages, replay, verify } = options;
-  return new Relay({
+  const relay = new Relay({
     thread: rewind.thread(thread),
     format,
     external: external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
@@ -58,4 +58,32 @@ export function openRelay(rewind: Opened, format: Format, options: ConversationO
     ...(replay === undefined ? {} : { replay }),
     ...(verify === undefined ? {} : { verify }),
   });
+  recordTools(rewind, thread, (name, args, run) => relay.runTool(name, args, run));
+  return relay;
+}
+
+/** Runs a tool for a call of the conversation's last reply, as `Relay.runTool`. */
+export type RunTool = <Args, Result>(
+  name: string,
+  args: Args,
+  run: (args: Args) => Promise<Result> | Result,
+) => Promise<Result | string>;
+
+const recorders = new WeakMap<object, Map<string, RunTool>>();
+
+/** For adapters: who records the tools of this conversation. */
+export function recordTools(rewind: object, thread: string, run: RunTool): void {
+  const known = recorders.get(rewind) ?? new Map<string, RunTool>();
+  recorders.set(rewind, known.set(thread, run));
+}
+
+/** For adapters: their own tools, recorded where the conversation that they serve is known. */
+export async function runRecorded<Args, Result>(
+  rewind: object,
+  thread: string | undefined,
+  tool: { readonly name: string; readonly args: Args },
+  run: (args: Args) => Promise<Result> | Result,
+): Promise<Result | string> {
+  const known = thread === undefined ? undefined : recorders.get(rewind)?.get(thread);
+  return known === undefined ? run(tool.args) : known(tool.name, tool.args, run);
 }

@@ -6,23 +6,31 @@ import { refusalText, staleRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { rewindTool } from "../session/tools.ts";
 import type { Turn } from "../session/turn.ts";
+import type { Checkpoint } from "../session/types.ts";
 import {
   boundariesOf,
-  type Call,
   type CallerEntry,
   callerEntry,
   type Entry,
+  type Followed,
   type Format,
   follow,
-  type History,
   type Item,
-  type Line,
   paired,
   shownItems,
   shownSince,
 } from "../wire/index.ts";
 import { activityOf } from "./activity.ts";
-import { type Conversation, contextOf, conversationIn, fresh, isFromPerson, takeOver } from "./conversation.ts";
+import {
+  type Conversation,
+  contextOf,
+  conversationIn,
+  fresh,
+  isFromPerson,
+  repliedBy,
+  takeOver,
+  toSend,
+} from "./conversation.ts";
 import { Log } from "./log.ts";
 import { type OpenReply, openReply } from "./open-reply.ts";
 import { carryOut, ownExchange, ownToolNames, sharedReply } from "./own-tools.ts";
@@ -31,8 +39,6 @@ import { historyUnknown, speaks } from "./unknown.ts";
 
 /** Replies in a row that only called our tools, after which the model is asked without them. */
 const patience = 8;
-
-const toolKey = (name: string, { id }: Call): string => `tool:${name}/${id}`;
 
 const textOfResult = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
@@ -71,9 +77,10 @@ export class Relay {
     return this.#thread;
   }
 
-  /** What the model sees of the conversation now. */
+  /** What the model sees of the conversation now, instructions included. */
   async effective(): Promise<Item[]> {
-    return [...shownItems((await this.#known()).history)];
+    const { history, preamble } = await this.#known();
+    return [...preamble, ...shownItems(history)];
   }
 
   /**
@@ -92,7 +99,7 @@ export class Relay {
     const answered = new Set(items.map((item) => this.#format.answers(item)));
     const open = items.flatMap((item) => this.#format.calls(item)).filter(({ id }) => !answered.has(id));
     for (const call of name === undefined ? [] : open) {
-      const recorded = this.#recorded(name as string, call);
+      const recorded = this.#log.toolResult(name as string, call);
       if (recorded !== undefined) items.push(this.#format.result(call, textOfResult(recorded.value)));
     }
     return items;
@@ -110,7 +117,7 @@ export class Relay {
     const open = this.#open;
     const call = open?.claim(tool, args);
     if (open === undefined || call === undefined) return run(args);
-    const recorded = this.#recorded(open.name, call);
+    const recorded = this.#log.toolResult(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
     const running = await this.#thread.enterTool(open.anchor === null ? [] : [{ anchor: open.anchor, tool: false }]);
     if (running === undefined) return staleRefusal;
@@ -121,7 +128,7 @@ export class Relay {
       );
       // What was held may be answered otherwise next time.
       if (outcome.status === "held") return outcome.message;
-      await this.#thread.journal.put({ [toolKey(open.name, call)]: { value: outcome.result ?? null } });
+      await this.#log.putToolResult(open.name, call, outcome.result ?? null);
       return outcome.result;
     } catch (error) {
       if (isRewindError(error, "STALE_EPOCH")) return refusalText(error);
@@ -130,9 +137,6 @@ export class Relay {
       running();
     }
   }
-
-  #recorded = (name: string, call: Call): { readonly value: unknown } | undefined =>
-    this.#thread.journal.get(toolKey(name, call)) as { readonly value: unknown } | undefined;
 
   /**
    * One request of the caller: resolves with the reply that is the caller's. Requests wait for each other.
@@ -149,6 +153,7 @@ export class Relay {
     const name = this.#log.nameOf(list, previous);
     const logged = this.#log.replay(list, previous);
     if (logged !== undefined) {
+      if (logged.places && logged.anchor !== null) await this.#thread.align([{ anchor: logged.anchor, tool: false }]);
       const reply = request.again(logged.raw);
       const dropped = new Set(logged.dropped);
       this.#open = openReply(this.#format, name, logged.anchor, reply.items, dropped);
@@ -172,9 +177,12 @@ export class Relay {
           epoch: alignment.epoch,
           ...(request.signal === undefined ? {} : { signal: request.signal }),
         });
-        const { previous: before } = conversation;
-        const items = paired(this.#format, shownItems(conversation.history), before !== undefined);
-        const reply = await request.ask(items, { ownTools: owned < patience, previous: before });
+        const { held, preamble } = conversation;
+        const reply = await request.ask(toSend(this.#format, conversation), {
+          ownTools: owned < patience,
+          previous: held?.reply,
+          preamble: held === undefined ? preamble : [],
+        });
         const received = await this.#receive(conversation, reply, turn, anchor);
         conversation = received.conversation;
         this.#last = conversation;
@@ -206,7 +214,10 @@ export class Relay {
 
   /** Where a caller that has cut its list stands, newest first. */
   *#standing(conversation: Conversation, cut: Begun["cut"]): Generator<Boundary> {
-    if (cut === undefined) return yield* this.#boundaries(conversation);
+    if (cut === undefined) {
+      yield* this.#boundaries(conversation);
+      return;
+    }
     let news = 0;
     for (const boundary of this.#boundaries(conversation)) {
       if (news++ >= cut.news) break;
@@ -216,10 +227,8 @@ export class Relay {
   }
 
   /** Newest first. */
-  *#boundaries({ history, previous, start }: Conversation): Generator<Boundary> {
-    yield* boundariesOf(this.#format, history, previous ?? start);
-    const anchor = previous === undefined ? null : (this.#log.byId(previous)?.anchor ?? null);
-    if (anchor !== null) yield { anchor, tool: false };
+  #boundaries({ history, start }: Conversation): Generator<Boundary> {
+    return boundariesOf(this.#format, history, start);
   }
 
   /** Names where the conversation is. */
@@ -249,17 +258,15 @@ export class Relay {
     });
     if (outcome.kind === "rewound") return { conversation, entries: [], moved: true };
     const { results } = outcome;
-    const extended = (entries: readonly Entry[]): Conversation => ({
-      ...conversation,
-      history: [...history, ...entries],
-    });
     if (calls.length > 0 && results.size === calls.length) {
-      return { conversation: extended(ownExchange(format, reply.items, results)), entries: [] };
+      const exchange = ownExchange(format, reply.items, results);
+      return { conversation: { ...conversation, history: [...history, ...exchange] }, entries: [] };
     }
     const entries = sharedReply(format, reply, results);
     const dropped = new Set(results.keys());
+    const replied = repliedBy(format, reply.id, history, entries);
     return {
-      conversation: extended(entries),
+      conversation: { ...conversation, history: [...history, ...entries], replied },
       entries,
       relayed: { reply, dropped, calls: calls.length - dropped.size },
     };
@@ -287,53 +294,63 @@ export class Relay {
     return isNext ? { ...conversation, history: [...conversation.history, ...answered.entries] } : conversation;
   }
 
-  async #begin({ list, previous }: RelayTurn<ModelReply>, name: string): Promise<Begun> {
+  /** The conversation as this reply left it; undefined where nothing is known of it. */
+  async #repliedWith(id: string): Promise<Conversation | undefined> {
+    const last = await this.#known();
+    if (last.replied?.reply === id) return last;
+    const logged = this.#log.byId(id);
+    const row = logged?.anchor == null ? undefined : this.#checkpointAt(logged.anchor);
+    if (logged === undefined || row === undefined) return undefined;
+    const before = conversationIn(this.#format, await this.#thread.context(row.id));
+    const replied = repliedBy(this.#format, id, before.history, logged.entries);
+    return { ...before, history: [...before.history, ...logged.entries], replied };
+  }
+
+  #checkpointAt = (anchor: string): Checkpoint | undefined =>
+    this.#thread.checkpoints({ all: true }).findLast((one) => one.anchor === anchor);
+
+  async #begin({ list, previous, preamble = [] }: RelayTurn<ModelReply>, name: string): Promise<Begun> {
     const format = this.#format;
     const asNew = (): CallerEntry[] => list.map((item) => callerEntry(format, item));
     if (previous !== undefined) {
-      // Results of our calls in that reply, of which the caller knows nothing.
-      const results = (this.#log.byId(previous)?.entries ?? []).filter(
-        ({ own, item }) => own !== null && item !== undefined && format.answers(item) !== undefined,
-      );
-      return { conversation: { history: [...results, ...asNew()], previous, start: "" } };
+      const before = (await this.#repliedWith(previous)) ?? fresh([], [], previous);
+      const held = before.replied ?? { reply: previous, shown: 0 };
+      return { conversation: { ...before, history: [...before.history, ...asNew()], held, replied: undefined } };
     }
     const last = await this.#known();
-    // What the server held is not in the caller's list.
-    const { history, known, from } = follow(format, last.previous === undefined ? last.history : [], list);
-    if (from === undefined) return { conversation: fresh(history, last.start) };
+    const followed = follow(format, last.history, list);
+    if (followed.from === undefined) return { conversation: fresh(followed.history, preamble, last.start) };
     const news = asNew();
     const begins = !news.some(speaks(format));
     const begun = last.history.some(speaks(format));
     // Sent again: its reply was lost on the way.
     const isRetry = this.#log.latestName() === name;
-    if (known === 0 ? begins || !begun : begins && !isRetry && this.#log.isFinished()) {
-      return { conversation: this.#anew(news) };
+    if (followed.known === 0 ? begins || !begun : begins && !isRetry && this.#log.isFinished()) {
+      return { conversation: this.#anew(news, preamble) };
     }
-    if (known > 0) return this.#cut(last, history, from);
+    if (followed.known > 0) return this.#changed(last, followed, preamble);
     for (const { anchor } of boundariesOf(format, news)) {
-      const row = this.#thread.checkpoints({ all: true }).findLast((one) => one.anchor === anchor);
+      const row = this.#checkpointAt(anchor);
       if (row === undefined) continue;
       const then = conversationIn(format, await this.#thread.context(row.id));
-      const again = follow(format, then.history, list);
-      return again.from === undefined
-        ? { conversation: { ...then, history: again.history } }
-        : this.#cut(then, again.history, again.from);
+      return this.#changed(then, follow(format, then.history, list), preamble);
     }
     throw historyUnknown(this.#thread.name, list.length);
   }
 
   /** What names the boundaries may be cut off: they are named anew, by where the caller stands. */
-  #cut(before: Conversation, history: History, from: Line): Begun {
+  #changed(before: Conversation, { history, from }: Followed, preamble: readonly Item[]): Begun {
+    if (from === undefined) return { conversation: fresh(history, preamble, before.start) };
     const line = { ...before, history: from.history };
     const start = from.whole ? before.start : (this.#anchor(line) ?? this.#thread.head ?? "");
-    return { conversation: { ...before, history, start }, cut: { line, news: from.news } };
+    return { conversation: fresh(history, preamble, start), cut: { line, news: from.news } };
   }
 
   /** A conversation that begins on the files as they are. What was learned in the thread is told in front. */
-  #anew(news: readonly CallerEntry[]): Conversation {
+  #anew(news: readonly CallerEntry[], preamble: readonly Item[]): Conversation {
     const format = this.#format;
     const lessons = this.#thread.reminder(news.map(({ item }) => format.text(item as Item)));
     const told: Entry[] = lessons === null ? [] : [{ own: "told", item: format.message(lessons) }];
-    return fresh([...told, ...news], this.#thread.head ?? "");
+    return fresh([...told, ...news], preamble, this.#thread.head ?? "");
   }
 }

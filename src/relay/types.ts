@@ -37,6 +37,8 @@ export interface AskOptions {
   readonly ownTools: boolean;
   /** The reply from which the server goes on; undefined where the items are the whole conversation. */
   readonly previous: string | undefined;
+  /** The instructions to put in front of the items. */
+  readonly preamble: readonly Item[];
 }
 
 /** One model call with these items. May be called several times for one turn of the caller. */
@@ -47,6 +49,8 @@ export interface RelayTurn<Reply extends ModelReply> {
   readonly list: readonly Item[];
   /** The reply from which the server goes on. */
   readonly previous?: string | undefined;
+  /** Instructions in front of the list, where the adapter keeps them apart: they may be others in each request. Default: none. */
+  readonly preamble?: readonly Item[];
   readonly ask: Ask<Reply>;
   again(raw: unknown): Reply;
   readonly signal?: AbortSignal | undefined;
