@@ -15,11 +15,11 @@ export function environmentTools(rewind: Rewind, options: EnvironmentToolOptions
       tool({
         description,
         inputSchema: schema,
-        execute: (args, { abortSignal }) =>
+        execute: (args, { abortSignal, toolCallId: id }) =>
           runRecorded(
             rewind,
             options.thread,
-            { name, args },
+            { name, args, id },
             async (given) => (await run(given, { signal: abortSignal })).text,
           ),
       }),

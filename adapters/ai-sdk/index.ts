@@ -45,7 +45,7 @@ export function withRewind(
 ): Model & { readonly rewind: ConversationHandle } {
   const relay = openRelay(rewind, prompts, options);
   const middleware = middlewareOf(relay, options.streaming ?? "live");
-  return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: handleOf(relay) });
+  return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: handleOf(relay, callId) });
 }
 
 function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModelMiddleware {
@@ -115,6 +115,10 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
     },
   };
 }
+
+/** The AI SDK gives a tool its call's id behind the arguments. */
+const callId = ([options]: readonly unknown[]): string | undefined =>
+  (options as { toolCallId?: string } | undefined)?.toolCallId;
 
 /** A call without tools is no turn of the agent; one that must call a certain tool cannot call ours. */
 const isTurn = ({ tools: given = [], toolChoice }: CallOptions): boolean =>

@@ -39,7 +39,7 @@ export function withRewind(
   const relay = openRelay(rewind, agentItems, options);
   return {
     getModel: async (name) => modelOver(await provider.getModel(name), relay),
-    rewind: handleOf(relay),
+    rewind: handleOf(relay, callId),
   };
 }
 
@@ -137,6 +137,10 @@ class Passing {
     this.#wake();
   }
 }
+
+/** The runner gives a tool its context and, behind that, its call. */
+const callId = ([, details]: readonly unknown[]): string | undefined =>
+  (details as { toolCall?: { callId?: string } } | undefined)?.toolCall?.callId;
 
 const isTurn = ({ tools: given, modelSettings: { toolChoice } }: ModelRequest): boolean =>
   given.length > 0 && (toolChoice === undefined || toolChoice === "auto" || toolChoice === "required");

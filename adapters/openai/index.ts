@@ -78,7 +78,7 @@ export function withRewind<Client extends ClientLike>(
   /** The one that this conversation uses, also before its first request here. */
   const used = async (): Promise<Relay> =>
     relay(latest ?? ((await storedFormat(thread)) === responsesApi.format.name ? responsesApi : chatApi));
-  const runTool: RunTool = async (name, args, run) => (await used()).runTool(name, args, run);
+  const runTool: RunTool = async (...call) => (await used()).runTool(...call);
   recordTools(rewind, options.thread, runTool);
   return handing(wrapped, {
     thread,

@@ -6,8 +6,11 @@ export interface OpenReply {
   readonly name: string;
   /** The boundary at which the model decided. */
   readonly anchor: string | null;
-  /** The call of this tool with these arguments that was not claimed yet. */
-  claim(tool: string, args: unknown): Call | undefined;
+  /**
+   * The call of this tool that was not claimed yet: the one with this id, else with these arguments, else the first. Between the model and a tool arguments change:
+   * defaults come in, unknown ones go.
+   */
+  claim(tool: string, args: unknown, id?: string): Call | undefined;
 }
 
 export function openReply(
@@ -21,10 +24,15 @@ export function openReply(
   return {
     name,
     anchor,
-    claim(tool, args) {
-      const wanted = canonical(args ?? {});
-      const at = left.findIndex((call) => call.name === tool && canonical(parse(call.arguments)) === wanted);
-      return at < 0 ? undefined : left.splice(at, 1)[0];
+    claim(tool, args, id) {
+      const wanted = canonical((typeof args === "string" ? parse(args) : args) ?? {});
+      const own = left.filter((call) => call.name === tool);
+      const call =
+        id === undefined
+          ? (own.find((one) => canonical(parse(one.arguments)) === wanted) ?? own[0])
+          : own.find((one) => one.id === id);
+      if (call !== undefined) left.splice(left.indexOf(call), 1);
+      return call;
     },
   };
 }

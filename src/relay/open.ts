@@ -31,16 +31,23 @@ export interface ConversationHandle {
    * The function of a tool that runs once for each call, also when the loop starts over; a call that a rewind has overtaken does not run. What it returns must be
    * JSON.
    */
-  execute<Args, Result>(
+  execute<Args, Result, Rest extends readonly unknown[] = []>(
     name: string,
-    run: (args: Args) => Promise<Result> | Result,
-  ): (args: Args) => Promise<Result | string>;
+    run: (args: Args, ...rest: Rest) => Promise<Result> | Result,
+  ): (args: Args, ...rest: Rest) => Promise<Result | string>;
 }
 
-export const handleOf = (relay: Relay): ConversationHandle => ({
+/** @param callId finds the call's id in what the framework gives a tool beside its arguments */
+export const handleOf = (
+  relay: Relay,
+  callId: (rest: readonly unknown[]) => string | undefined,
+): ConversationHandle => ({
   thread: relay.thread,
   messages: () => relay.effective(),
-  execute: (name, run) => (args) => relay.runTool(name, args, run),
+  execute:
+    (name, run) =>
+    (args, ...rest) =>
+      relay.runTool(name, args, (given) => run(given, ...rest), callId(rest)),
 });
 
 interface Opened {
@@ -58,7 +65,7 @@ export function openRelay(rewind: Opened, format: Format, options: ConversationO
     ...(replay === undefined ? {} : { replay }),
     ...(verify === undefined ? {} : { verify }),
   });
-  recordTools(rewind, thread, (name, args, run) => relay.runTool(name, args, run));
+  recordTools(rewind, thread, (...call) => relay.runTool(...call));
   return relay;
 }
 
@@ -67,6 +74,7 @@ export type RunTool = <Args, Result>(
   name: string,
   args: Args,
   run: (args: Args) => Promise<Result> | Result,
+  id?: string,
 ) => Promise<Result | string>;
 
 const recorders = new WeakMap<object, Map<string, RunTool>>();
@@ -81,9 +89,9 @@ export function recordTools(rewind: object, thread: string, run: RunTool): void 
 export async function runRecorded<Args, Result>(
   rewind: object,
   thread: string | undefined,
-  tool: { readonly name: string; readonly args: Args },
+  tool: { readonly name: string; readonly args: Args; readonly id?: string },
   run: (args: Args) => Promise<Result> | Result,
 ): Promise<Result | string> {
   const known = thread === undefined ? undefined : recorders.get(rewind)?.get(thread);
-  return known === undefined ? run(tool.args) : known(tool.name, tool.args, run);
+  return known === undefined ? run(tool.args) : known(tool.name, tool.args, run, tool.id);
 }

@@ -106,16 +106,17 @@ export class Relay {
   }
 
   /**
-   * Runs a tool of the caller for the call of its last reply that has these arguments: once for each call, also when the loop starts over. What was rewound
-   * meanwhile does not run.
+   * Runs a tool of the caller for a call of its last reply: once for each call, also when the loop starts over. What was rewound meanwhile does not run.
+   * @param id of the call, where the caller knows it; else it is found by the arguments, or is the next of this tool
    */
   async runTool<Args, Result>(
     tool: string,
     args: Args,
     run: (args: Args) => Promise<Result> | Result,
+    id?: string,
   ): Promise<Result | string> {
     const open = this.#open;
-    const call = open?.claim(tool, args);
+    const call = open?.claim(tool, args, id);
     if (open === undefined || call === undefined) return run(args);
     const recorded = this.#log.toolResult(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
@@ -162,7 +163,8 @@ export class Relay {
     let { conversation, cut } = await this.#begin(request, name);
     for (let owned = 0; ; ) {
       request.signal?.throwIfAborted();
-      const alignment = await this.#thread.align(this.#standing(conversation, cut));
+      const { external } = this.#options;
+      const alignment = await this.#thread.align(this.#standing(conversation, cut), { external });
       cut = undefined;
       if (alignment.status === "deliver") {
         conversation = takeOver(this.#options, conversation, alignment.results);

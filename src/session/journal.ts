@@ -36,9 +36,10 @@ export class Journal {
     });
   }
 
-  /** Undefined where nothing is kept under the key. @throws STORE_CORRUPT */
+  /** Undefined where nothing is kept under the key. @throws STORE_CORRUPT, CLOSED */
   get(key: string): unknown {
-    const { catalog, objects } = this.#deps;
+    const { catalog, objects, assertOpen } = this.#deps;
+    assertOpen();
     const { thread } = this.#tree;
     const name = thread === undefined ? undefined : catalog.journal(thread.id, key);
     return name === undefined ? undefined : jsonSerializer.decode(objects.get(Buffer.from(name, "hex")));

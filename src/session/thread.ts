@@ -58,6 +58,8 @@ export interface AlignOptions {
   readonly replay?: object | undefined;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
+  /** Files that somebody else changed, where the environment is moved. Default "restore". */
+  readonly external?: "keep" | "restore";
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
   readonly unasked?: boolean;
   /** For `enterTool`: a rewind ends the tool (`RunningTool.signal`) instead of waiting until it is done. */
@@ -393,10 +395,11 @@ export class Thread {
   }
 
   async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
-    const { position, replay, placed = false } = options;
+    const { position, replay, placed = false, external = "restore" } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
-    const move = (target: CheckpointRow, scope?: "both" | "context") => this.#rewinder.follow(thread, target, scope);
+    const move = (target: CheckpointRow, scope: "both" | "context" = "both") =>
+      this.#rewinder.follow(thread, target, { scope, external });
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
