@@ -223,12 +223,31 @@ describe("a list that says nothing of going back moves no files", () => {
     }
   });
 
-  it("a list that goes back brings the files along", async () => {
+  it("the last message, edited and sent again", async () => {
     const { openai, list } = await worked();
     await ask(openai, [...list, { role: "user", content: "next task" }]);
-    await ask(openai, [...list.slice(0, -1), { role: "user", content: "next task, another way" }]);
-    expect(scene.files()).toEqual(["work.txt"]);
+    await ask(openai, [...list, { role: "user", content: "next task, please" }]);
+    kept();
   });
+});
+
+it("a list that goes back takes what the agent did back, and keeps what a person did", async () => {
+  const two: Script = (_request, all) => {
+    if (all.includes("wrote two")) return { content: "both" };
+    return all.includes("wrote one") && !all.includes("more")
+      ? { content: "one" }
+      : calls(write(all.includes("wrote one") ? "two" : "one", "x"));
+  };
+  scene = await openScene(two);
+  const openai = client(scene);
+  const list: ChatCompletionMessageParam[] = [];
+  await chatLoop(openai, writesFiles(scene), "go", list);
+  const { length } = list;
+  await chatLoop(openai, writesFiles(scene), "more", list);
+  writeFileSync(join(scene.workspace, "human"), "x");
+  expect(scene.files()).toEqual(["human", "one", "two"]);
+  await ask(openai, [...list.slice(0, length), { role: "user", content: "something else" }]);
+  expect(scene.files()).toEqual(["human", "one"]);
 });
 
 describe("a rewind through the caller's compaction", () => {
@@ -258,6 +277,17 @@ describe("a rewind through the caller's compaction", () => {
     expect(lastText()).not.toContain("wrote two.txt");
     expect(lastText()).toContain("look back");
   });
+});
+
+it("a client with other options knows its conversation, and says when the workspace is closed", async () => {
+  scene = await openScene(mainScript());
+  const openai = client(scene).withOptions({ timeout: 10_000 }) as Client;
+  expect(await chatLoop(openai, writesFiles(scene), "go")).toBe("all done");
+  const resumed: ChatCompletionMessageParam[] = await openai.rewind.resume();
+  expect(resumed.at(0)).toEqual({ role: "user", content: "go" });
+  await scene.rewind.close();
+  await expect(ask(openai, [{ role: "user", content: "go" }])).rejects.toMatchObject({ code: "CLOSED", status: 400 });
+  await scene.reopen();
 });
 
 describe("requests that are no single turn", () => {

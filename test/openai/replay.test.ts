@@ -1,7 +1,10 @@
 // A loop that starts over after a crash: replies and the results of its tools come from the record, until it goes another way.
+import { appendFileSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { environmentTools } from "agentrewind/openai";
 import type { ChatCompletionMessageParam } from "openai/resources/chat/completions";
 import { afterEach, describe, expect, it } from "vitest";
-import { allText, calls, mainScript, openScene, type Scene, type Script, write } from "../langchain/harness.ts";
+import { allText, call, calls, mainScript, openScene, type Scene, type Script, write } from "../langchain/harness.ts";
 import { chatLoop, chatTools, client, loops, type RunTool, writesFiles } from "./harness.ts";
 
 let scene: Scene;
@@ -147,4 +150,89 @@ it("resume: the effective conversation with the recorded results", async () => {
   expect(completion.choices[0]?.message.content).toBe("all done");
   expect(scene.server.requests.length).toBe(asked + 1);
   expect(allText(scene.server.requests.at(-1) as never).split("bad.txt was wrong")).toHaveLength(2);
+});
+
+describe("tools whose arguments change between the model and them", () => {
+  /** As a schema does it: a default comes in, what is unknown goes. */
+  const parsed = (args: Record<string, string>): Record<string, string> => ({ mode: "default", path: args.path ?? "" });
+
+  it("are recorded for their call all the same, each of several for its own", async () => {
+    const both: Script = (_request, all) =>
+      all.includes("wrote two") ? { content: "both" } : calls(write("one", "1"), write("two", "2"));
+    scene = await openScene(both);
+    const runs: string[] = [];
+    const toolOf = (openai: ReturnType<typeof client>): RunTool => {
+      const wrapped = openai.rewind.tool("write_file", ({ path }: Record<string, string>) => {
+        runs.push(path as string);
+        return `wrote ${path}`;
+      });
+      return (_name, args) => wrapped(parsed(args));
+    };
+    const dying: RunTool = async (name, args) => {
+      const result = await toolOf(openai)(name, args);
+      if (args.path === "two") throw new Error("the process ended here");
+      return result;
+    };
+    const openai = client(scene);
+    await expect(chatLoop(openai, dying, "go")).rejects.toThrow("the process ended here");
+    await scene.reopen();
+    const list: ChatCompletionMessageParam[] = [];
+    const again = client(scene);
+    expect(await chatLoop(again, toolOf(again), "go", list)).toBe("both");
+    expect(runs).toEqual(["one", "two"]);
+    expect(list.filter(({ role }) => role === "tool").map(({ content }) => content)).toEqual([
+      "wrote one",
+      "wrote two",
+    ]);
+  });
+});
+
+describe("tools of which nothing is recorded", () => {
+  it.each(Object.entries(loops).filter(([name]) => !name.startsWith("runTools")))(
+    "%s: they run again on the files of their moment, and what was taken back stays taken back",
+    async (_name, loop) => {
+      scene = await openScene(mainScript());
+      let runs = 0;
+      const appends =
+        (deadly: number): RunTool =>
+        (_tool, { path = "" }) => {
+          appendFileSync(join(scene.workspace, path), "line\n");
+          if (++runs === deadly) throw new Error("the process ended here");
+          return `wrote ${path}`;
+        };
+      await expect(loop(client(scene), appends(3), "go")).rejects.toThrow("the process ended here");
+      const asked = scene.server.requests.length;
+      await scene.reopen();
+      expect(await loop(client(scene), appends(-1), "go")).toBe("all done");
+      expect(scene.server.requests.length).toBe(asked + 1);
+      expect(scene.files()).toEqual(["better.txt", "good.txt"]);
+      for (const name of scene.files()) expect(readFileSync(join(scene.workspace, name), "utf8")).toBe("line\n");
+    },
+  );
+
+  it("the bound tools of the conversation are recorded", async () => {
+    const script: Script = (_request, all) =>
+      all.includes("second")
+        ? { content: "done" }
+        : calls(
+            call("bash", { command: all.includes("first") ? "echo second | tee -a log" : "echo first | tee -a log" }),
+          );
+    scene = await openScene(script);
+    const run = (deadly: boolean) => {
+      const tools = environmentTools(scene.rewind, { thread: "t1" });
+      return chatLoop(
+        client(scene),
+        async (name, args) => {
+          const result = await tools.run(name, JSON.stringify(args));
+          if (deadly && result.includes("second")) throw new Error("the process ended here");
+          return result;
+        },
+        "go",
+      );
+    };
+    await expect(run(true)).rejects.toThrow("the process ended here");
+    await scene.reopen();
+    expect(await run(false)).toBe("done");
+    expect(readFileSync(join(scene.workspace, "log"), "utf8")).toBe("first\nsecond\n");
+  });
 });
