@@ -36,10 +36,29 @@ export function withRewind(
   rewind: Rewind,
   options: ConversationOptions,
 ): ModelProvider & { readonly rewind: ConversationHandle } {
-  const relay = openRelay(rewind, agentItems, options);
+  const handoffs = new Set<string>();
+  const relay = openRelay(rewind, agentItems, { ...options, handsOver: ({ name }) => handoffs.has(name) });
   return {
-    getModel: async (name) => modelOver(await provider.getModel(name), relay),
+    getModel: async (name) => noting(handoffs, modelOver(await provider.getModel(name), relay)),
     rewind: handleOf(relay, callId),
+  };
+}
+
+/** Which tools of the runs hand over to another agent. */
+function noting(handoffs: Set<string>, model: Model): Model {
+  const note = ({ handoffs: given }: ModelRequest): void => {
+    for (const { toolName } of given) handoffs.add(toolName);
+  };
+  return {
+    ...model,
+    getResponse(request) {
+      note(request);
+      return model.getResponse(request);
+    },
+    getStreamedResponse(request) {
+      note(request);
+      return model.getStreamedResponse(request);
+    },
   };
 }
 

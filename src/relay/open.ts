@@ -4,7 +4,7 @@ import type { RewindRequest } from "../session/types.ts";
 import type { Format, Item } from "../wire/index.ts";
 import type { Replay } from "./log.ts";
 import { Relay } from "./relay.ts";
-import type { HumanMessages } from "./types.ts";
+import type { HumanMessages, RelayOptions } from "./types.ts";
 
 export interface ConversationOptions {
   /** Name of the thread: one conversation, also across processes. */
@@ -55,8 +55,12 @@ interface Opened {
   readonly environment: { readonly kind: string };
 }
 
-export function openRelay(rewind: Opened, format: Format, options: ConversationOptions): Relay {
-  const { thread, external, humanMessages, replay, verify } = options;
+export function openRelay(
+  rewind: Opened,
+  format: Format,
+  options: ConversationOptions & Pick<RelayOptions, "handsOver">,
+): Relay {
+  const { thread, external, handsOver, humanMessages, replay, verify } = options;
   const relay = new Relay({
     thread: rewind.thread(thread),
     format,
@@ -64,6 +68,7 @@ export function openRelay(rewind: Opened, format: Format, options: ConversationO
     ...(humanMessages === undefined ? {} : { humanMessages }),
     ...(replay === undefined ? {} : { replay }),
     ...(verify === undefined ? {} : { verify }),
+    ...(handsOver === undefined ? {} : { handsOver }),
   });
   recordTools(rewind, thread, (...call) => relay.runTool(...call));
   return relay;

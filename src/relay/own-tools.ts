@@ -22,8 +22,8 @@ export interface OwnCallOptions {
   current(): Context;
   readonly external: "keep" | "restore";
   readonly verify: RewindRequest["verify"] | undefined;
-  /** How many messages of a person the rewind must not cross and would. */
-  crossing(target: string): Promise<number>;
+  /** Why a rewind must not go that far. */
+  crossing(target: string): Promise<RewindError | undefined>;
 }
 
 export type OwnOutcome =
@@ -66,13 +66,7 @@ async function rewindBy(thread: Thread, call: Call, options: OwnCallOptions): Pr
     const refused = thread.admissible(checkpoint, lesson);
     if (refused !== undefined) return refused;
     const crossed = await options.crossing(checkpoint);
-    if (crossed > 0) {
-      return new RewindError(
-        "BAD_ARGUMENT",
-        `That checkpoint lies before ${crossed === 1 ? "a message" : `${crossed} messages`} that the person sent.`,
-        { hint: "Choose a checkpoint after the person's last message." },
-      );
-    }
+    if (crossed !== undefined) return crossed;
     await thread.rewind({
       to: checkpoint,
       lesson,

@@ -1,6 +1,6 @@
 // The loop below somebody else's loop: between a caller that only ever adds to its list of messages and the model. It records a pair at every model decision,
 // answers calls of the rewind tools itself, and leaves abandoned turns out of what the model sees.
-import { isRewindError } from "../errors.ts";
+import { isRewindError, type RewindError } from "../errors.ts";
 import type { Boundary } from "../session/alignment.ts";
 import { refusalText, staleRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
@@ -34,8 +34,8 @@ import {
 import { Log } from "./log.ts";
 import { type OpenReply, openReply } from "./open-reply.ts";
 import { carryOut, ownExchange, ownToolNames, sharedReply } from "./own-tools.ts";
+import { crossesHandoff, crossesPerson, historyUnknown, speaks, stillOpen } from "./refusals.ts";
 import type { ModelReply, Relayed, RelayOptions, RelayTurn } from "./types.ts";
-import { historyUnknown, speaks } from "./unknown.ts";
 
 /** Replies in a row that only called our tools, after which the model is asked without them. */
 const patience = 8;
@@ -274,11 +274,15 @@ export class Relay {
     };
   }
 
-  /** How many messages of a person a rewind would take back, where that is refused. */
-  async #crossing(conversation: Conversation, target: string): Promise<number> {
-    if (this.#options.humanMessages !== "refuse") return 0;
-    const then = conversationIn(this.#format, await this.#thread.context(target));
-    return shownSince(conversation.history, then.history).filter(isFromPerson(this.#format)).length;
+  async #crossing(conversation: Conversation, target: string): Promise<RewindError | undefined> {
+    const { format, humanMessages, handsOver } = this.#options;
+    if (humanMessages !== "refuse" && handsOver === undefined) return undefined;
+    const then = conversationIn(format, await this.#thread.context(target));
+    const since = shownSince(conversation.history, then.history);
+    const fromPerson = humanMessages === "refuse" ? since.filter(isFromPerson(format)).length : 0;
+    if (fromPerson > 0) return crossesPerson(fromPerson);
+    const calls = since.flatMap(({ item }) => (item === undefined ? [] : format.calls(item)));
+    return calls.some((call) => handsOver?.(call) === true) ? crossesHandoff() : undefined;
   }
 
   async #known(): Promise<Conversation> {
@@ -327,7 +331,9 @@ export class Relay {
     const begun = last.history.some(speaks(format));
     // Sent again: its reply was lost on the way.
     const isRetry = this.#log.latestName() === name;
-    if (followed.known === 0 ? begins || !begun : begins && !isRetry && this.#log.isFinished()) {
+    const isFinished = this.#log.isFinished();
+    if (followed.known === 0 && begins && this.#open !== undefined && !isFinished) throw stillOpen(this.#thread.name);
+    if (followed.known === 0 ? begins || !begun : begins && !isRetry && isFinished) {
       return { conversation: this.#anew(news, preamble) };
     }
     if (followed.known > 0) return this.#changed(last, followed, preamble);

@@ -1,7 +1,7 @@
 // The relay's words: what it is given and what it gives back.
 import type { Thread } from "../session/thread.ts";
 import type { RewindRequest } from "../session/types.ts";
-import type { Format, Item } from "../wire/index.ts";
+import type { Call, Format, Item } from "../wire/index.ts";
 import type { Replay } from "./log.ts";
 
 export type HumanMessages = "keep" | "refuse" | "drop";
@@ -15,6 +15,8 @@ export interface RelayOptions {
   readonly external: "keep" | "restore";
   /** Default "unfinished". */
   readonly replay?: Replay;
+  /** True for a call that hands the conversation over to another agent: whose loop goes on with that one, the agent's rewind does not go behind it. */
+  readonly handsOver?: (call: Call) => boolean;
   /** Runs after each rewind of the agent; where it fails, the state that was left comes back and the model is told. */
   readonly verify?: RewindRequest["verify"];
 }
