@@ -20,7 +20,7 @@ export function describeMachine(place: string): Machine {
     cores: availableParallelism(),
     processor: cpus()[0]?.model.trim() ?? "unknown",
     memoryGiB: Math.round(totalmem() / 2 ** 30),
-    kernel: release(),
+    kernel: /^\d+\.\d+/.exec(release())?.[0] ?? release(),
     fileSystem: fileSystemOf(realpathSync(place)),
     node: process.version,
     root: process.getuid?.() === 0,

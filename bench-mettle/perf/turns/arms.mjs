@@ -26,7 +26,7 @@ const [arm, length, turns, folder] = [
 ];
 const text = (at) => `message ${at} ${"x".repeat(200)}`;
 const workspace = join(folder, "work");
-mkdirSync(workspace);
+mkdirSync(workspace, { recursive: true });
 const open = () => openRewind({ workspace, store: join(folder, "store"), inspector: "scan" });
 
 const message = (at) =>
@@ -175,6 +175,42 @@ async function agent(rewind) {
 const wireMessages = () =>
   Array.from({ length }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content: text(at) }));
 
+/** A thread of so many turns, whose list grows by one message with each. */
+async function grow() {
+  const rewind = await open();
+  const thread = rewind.thread("t", { serializer: langchainSerializer });
+  const messages = [];
+  const result = { turns: [], bytes: [] };
+  for (let turn = 0; turn < turns; turn++) {
+    messages.push(message(turn));
+    const start = performance.now();
+    const begun = await thread.beginTurn({ messages: [...messages] }, { anchor: `at ${turn}` });
+    const { timings } = await begun.gate({ tools: false });
+    result.turns.push(performance.now() - start);
+    result.bytes.push(timings.bytes);
+  }
+  await rewind.close();
+  return result;
+}
+
+/** Opens what `grow` has left, until the next turn's checkpoint is made: of the same list and one message more. */
+async function reopen() {
+  const messages = Array.from({ length: length + 1 }, (_, at) => message(at));
+  const result = { turns: [], opened: [] };
+  for (let turn = 0; turn < turns; turn++) {
+    const start = performance.now();
+    const rewind = await open();
+    const thread = rewind.thread("t", { serializer: langchainSerializer });
+    thread.head;
+    result.opened.push(performance.now() - start);
+    const begun = await thread.beginTurn({ messages }, { anchor: `again ${turn}` });
+    await begun.gate({ tools: false });
+    result.turns.push(performance.now() - start);
+    await rewind.close();
+  }
+  return result;
+}
+
 const openaiTool = { type: "function", function: { name: "note", parameters: { type: "object" } } };
 
 /** A whole loop over OpenAI's client, whose server answers in the same process. */
@@ -223,6 +259,8 @@ const arms = {
   sqlite,
   agent: () => agent(),
   "agent+agentrewind": async () => agent(await open()),
+  grow,
+  reopen,
   json,
   openai: () => openai(),
   "openai+agentrewind": async () => openai(await open()),
