@@ -56,6 +56,8 @@ export interface AlignOptions {
   readonly position?: Position;
   /** An object of the run's own when it goes back to a state: at its first look the files are brought there, also where tools of an earlier run from there left traces. */
   readonly replay?: object | undefined;
+  /** Whoever began the run named the state from which it starts: rewinds that wait are passed over, unless that is where they left from. */
+  readonly travel?: boolean;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
@@ -393,7 +395,7 @@ export class Thread {
   }
 
   async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
-    const { position, replay, placed = false } = options;
+    const { position, replay, placed = false, travel = false } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
     const move = (target: CheckpointRow, scope?: "both" | "context") => this.#rewinder.follow(thread, target, scope);
@@ -401,9 +403,10 @@ export class Thread {
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
     if (replay !== undefined) this.#replays.add(replay);
-    const aligned = position && (await alignPosition(this.#deps, thread, position, at, anew, { step, move, result }));
+    const run = { at, anew, placed, travel };
+    const aligned = position && (await alignPosition(this.#deps, thread, position, run, { step, move, result }));
     if (aligned !== undefined) return aligned;
-    return alignThread(this.#deps, thread, boundaries, at, placed, {
+    return alignThread(this.#deps, thread, boundaries, run, {
       move,
       result,
       changedSince: async (row) => {
