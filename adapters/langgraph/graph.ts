@@ -258,7 +258,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
 
     /**
      * Brings the files to a state of LangGraph's at once: the thread's newest, or that of `checkpoint_id`. A run from there does the same at its first node that
-     * touches them.
+     * touches them. A rewind from outside that no run has taken over yet is passed over.
      * @returns the checkpoint that the files are of
      * @throws UNKNOWN_CHECKPOINT, NOT_RESTORABLE
      */
@@ -278,8 +278,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
       await pairs.settled(threadId, position);
       const thread = pairs.thread(threadId);
       if (!thread.knowsState(id)) throw nothingPaired(config);
-      await thread.align([], { position });
-      return thread.stateNamed(id) ?? thread.checkpoint();
+      return thread.checkout(position, configurableOf(config).checkpoint_id !== undefined);
     },
   };
 

@@ -183,5 +183,40 @@ export async function alignPosition(
   return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch() };
 }
 
+/**
+ * Brings the files to a state that the framework names, at once and exactly; rewinds that wait are passed over.
+ * @param anew false: where they stand there already, what was begun behind it or changed since stays
+ * @returns undefined when they stay as they are and no checkpoint is known to have them
+ */
+export async function checkoutPosition(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  given: Position,
+  anew: boolean,
+  move: (target: CheckpointRow) => Promise<void>,
+): Promise<CheckpointRow | undefined> {
+  const { catalog, environment } = deps;
+  const place = catalog.place(thread.id) ?? nowhere;
+  const position = Object.fromEntries(Object.entries(given).filter(([, name]) => isKnown(deps, thread, name)));
+  if (place.waiting.includes(inwards(position)[0] as string)) return undefined;
+  const stands = Object.entries(position).every(([namespace, name]) => place.at[namespace] === name);
+  const keeps = stands && !anew;
+  const pending = undelivered(deps, thread);
+  const left = pending[0]?.left_at ?? null;
+  const target = keeps && left !== null ? catalog.checkpoint(left) : innermost(deps, thread, position);
+  if (target === undefined) return undefined;
+  requireRestorable(deps, target, "both");
+  const { manifest } = await environment.capture().captured;
+  const isThere = manifest.files === target.files && manifest.processes === target.processes;
+  if (keeps && pending.length === 0) return isThere ? target : undefined;
+  // Nowhere while they move: killed in between, that is found out.
+  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  catalog.markDelivered(thread.id);
+  if (!isThere || target.id !== thread.head) await move(target);
+  const { waiting } = catalog.place(thread.id) ?? nowhere;
+  catalog.setPlace(thread.id, { at: keeps ? place.at : position, touched: false, waiting });
+  return target;
+}
+
 const idOf = ({ catalog }: SessionDeps, head: number): string =>
   checkpointId(catalog.checkpoint(head) as CheckpointRow);

@@ -25,7 +25,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
-import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
+import { alignPosition, checkoutPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
@@ -362,6 +362,22 @@ export class Thread {
     const { thread } = this.#tree;
     const row = thread === undefined ? undefined : this.#deps.catalog.stateNamed(thread.id, name);
     return row && this.#tree.view(row.id);
+  }
+
+  /**
+   * For adapters: brings the files to a state that the framework names, at once; rewinds that wait for its next run are passed over.
+   * @param anew a run from there begins it anew; false: it goes on from what was begun, and where the files stand there they stay as they are
+   * @returns the checkpoint that the files are of
+   * @throws NOT_RESTORABLE
+   */
+  async checkout(position: Position, anew: boolean): Promise<Checkpoint> {
+    const { coordinator } = this.#deps;
+    await coordinator.boundary();
+    const row = await coordinator.exclusive(async () => {
+      const thread = this.#tree.made();
+      return checkoutPosition(this.#deps, thread, position, anew, (target) => this.#rewinder.follow(thread, target));
+    });
+    return row === undefined ? this.checkpoint() : this.#tree.view(row.id);
   }
 
   /** The framework has deleted its states. */
