@@ -11,6 +11,7 @@ import { messagesUpdate } from "../graph-state/restore.ts";
 import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
 import { failure, type HumanMessages, makeTools, refusal, toolNames } from "../graph-state/tools.ts";
+import { isTravel } from "../graph-state/travel.ts";
 import { type AgentLike, isOwn, toolWrappersOf } from "./channels.ts";
 import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 
@@ -75,6 +76,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         signal: request.runtime.signal,
         kinds,
         humanMessages,
+        align: { travel: isTravel(request.runtime.configurable) },
         ask: async (messages) => handler({ ...request, messages }),
         messageOf: (reply) => (AIMessage.isInstance(reply) ? reply : undefined),
         withMessage: (_reply, message) => message as Reply,
@@ -93,11 +95,12 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const thread = threads.ofTools(request.runtime.configurable, before);
       const { name, id: callId = "" } = request.toolCall;
       const endable = delegating.has(name);
+      const travel = isTravel(request.runtime.configurable);
       return runToolCall<Awaited<ReturnType<typeof handler>>>({
         thread,
         call: request.toolCall,
         calls: callsOf(messages[at]),
-        enter: () => thread.enterTool(boundariesOf(before), { endable }),
+        enter: () => thread.enterTool(boundariesOf(before), { endable, travel }),
         async run(signal) {
           if (signal === undefined) return handler(request);
           try {

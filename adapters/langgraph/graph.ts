@@ -24,6 +24,7 @@ import { decide } from "../graph-state/model-call.ts";
 import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
 import { failure, type HumanMessages, makeTools, refusal } from "../graph-state/tools.ts";
+import { isTravel } from "../graph-state/travel.ts";
 import { RewindSaver } from "./checkpointer.ts";
 import { type Config, configurableOf, durabilityOf, positionOf, threadIdOf } from "./config.ts";
 import { fenced, untilStale } from "./fence.ts";
@@ -65,7 +66,7 @@ interface Where {
   readonly own: Thread;
   /** The whole graph's, where its checkpointer pairs states and files; another than `own` inside of a part of the graph. */
   readonly root: Thread | undefined;
-  readonly at: Pick<AlignOptions, "position" | "replay">;
+  readonly at: Pick<AlignOptions, "position" | "replay" | "travel">;
 }
 
 /**
@@ -110,7 +111,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     const { __pregel_checkpointer: saver, __pregel_replay_state: replay } = configurableOf(config);
     const threadId = threadIdOf(config);
     const position = positionOf(config);
-    const at = { position, replay };
+    const at = { position, replay, travel: isTravel(configurableOf(config)) };
     if (!(saver instanceof RewindSaver) || threadId === undefined) return { own, root: undefined, at };
     if (durabilityOf(config) === "exit") {
       throw new RewindError("DURABILITY_EXIT", 'With durability "exit" LangGraph stores no state before the end.', {
@@ -127,13 +128,14 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     boundaries: Iterable<Boundary>,
     unasked: boolean,
   ): ReturnType<Thread["enterTool"]> {
-    if (root === undefined) return own.enterTool(boundaries, { unasked });
+    const { travel = false } = at;
+    if (root === undefined) return own.enterTool(boundaries, { unasked, travel });
     const outer = await root.enterTool(root === own ? boundaries : [], {
       ...at,
       unasked: unasked || root !== own,
     });
     if (outer === undefined || root === own) return outer;
-    const inner = await own.enterTool(boundaries, { placed: true, unasked });
+    const inner = await own.enterTool(boundaries, { placed: true, unasked, travel });
     if (inner === undefined) {
       outer();
       return undefined;
@@ -167,7 +169,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
           signal: config.signal,
           kinds,
           humanMessages,
-          align: inside ? { placed: true } : where.root === undefined ? {} : where.at,
+          align: where.root === where.own ? where.at : { placed: inside, travel: where.at.travel === true },
           async ask(messages, entry, turn) {
             const given = { ...state, ...(entry.update === null ? {} : entry.channels), [key]: messages };
             const own = fenced(config, turn.stale);
@@ -256,7 +258,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
 
     /**
      * Brings the files to a state of LangGraph's at once: the thread's newest, or that of `checkpoint_id`. A run from there does the same at its first node that
-     * touches them.
+     * touches them. A rewind from outside that no run has taken over yet is passed over.
      * @returns the checkpoint that the files are of
      * @throws UNKNOWN_CHECKPOINT, NOT_RESTORABLE
      */
@@ -276,8 +278,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
       await pairs.settled(threadId, position);
       const thread = pairs.thread(threadId);
       if (!thread.knowsState(id)) throw nothingPaired(config);
-      await thread.align([], { position });
-      return thread.stateNamed(id) ?? thread.checkpoint();
+      return thread.checkout(position, configurableOf(config).checkpoint_id !== undefined);
     },
   };
 

@@ -3,7 +3,7 @@ import { RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
-import { deliver, undelivered } from "./pending.ts";
+import { deliver, isTakenOver, undelivered } from "./pending.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";
 
@@ -16,15 +16,15 @@ export interface AlignActions {
 }
 
 /**
- * @param at where the framework is: before a model call, or before the tools of the reply to the newest boundary
- * @param placed the files are where the framework stands: the conversation's head alone follows
+ * @param run.at where the framework is: before a model call, or before the tools of the reply to the newest boundary
+ * @param run.placed the files are where the framework stands: the conversation's head alone follows
+ * @param run.travel whoever began it named the state: a later act than the rewinds that wait
  */
 export async function alignThread(
   deps: SessionDeps,
   thread: ThreadRow,
   boundaries: Iterable<Boundary>,
-  at: "model" | "tools",
-  placed: boolean,
+  { at, placed, travel }: { readonly at: "model" | "tools"; readonly placed: boolean; readonly travel: boolean },
   actions: AlignActions,
 ): Promise<Alignment> {
   const { catalog } = deps;
@@ -43,9 +43,12 @@ export async function alignThread(
   }
   if (known === undefined) return { status: "new", epoch: catalog.epoch() };
 
-  const pending = undelivered(catalog.rewinds(thread.id));
-  const stoodAt = new Set(pending.map((row) => standing(deps, row.head_before)?.id));
-  if (stoodAt.has(known.id)) return deliver(deps, pending, actions.result);
+  const pending = undelivered(deps, thread);
+  if (pending.length > 0) {
+    const stoodAt = new Set(pending.map((row) => standing(deps, row.head_before)?.id));
+    const passed = travel || isTakenOver(deps, pending, thread.head);
+    if (stoodAt.has(known.id) || !passed) return deliver(deps, pending, actions.result);
+  }
   catalog.markDelivered(thread.id);
 
   const checkpoint = checkpointId(known);

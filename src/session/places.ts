@@ -3,7 +3,7 @@ import type { CheckpointRow, Place, RewindRow, ThreadRow } from "../store/rows.t
 import { requireRestorable } from "./admissible.ts";
 import type { Alignment } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
-import { deliver, undelivered } from "./pending.ts";
+import { decision, deliver, isTakenOver, undelivered } from "./pending.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId } from "./views.ts";
 
@@ -32,8 +32,8 @@ const nowhere: Place = { at: {}, touched: true, waiting: [] };
 export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedState): () => void {
   const { catalog } = deps;
   const place = catalog.place(thread.id) ?? nowhere;
-  const pending = undelivered(catalog.rewinds(thread.id));
-  const taken = pending.length > 0 && isTakenOver(deps, thread, pending);
+  const pending = undelivered(deps, thread);
+  const taken = state.kind === "step" && isTakenOver(deps, pending, thread.head);
   const here = isHere(deps, thread, place, state);
   const wait = (): void =>
     catalog.setPlace(thread.id, { ...place, waiting: [...new Set([...place.waiting, state.name])] });
@@ -122,16 +122,20 @@ export interface PositionActions {
   result(row: RewindRow): Promise<RewindResult>;
 }
 
-/**
- * Brings the files to where the framework stands (F-47); undefined where nothing is known of its states.
- * @param anew what tools of an earlier run from there did is to go
- */
+export interface Run {
+  readonly at: "model" | "tools";
+  /** What tools of an earlier run from there did is to go. */
+  readonly anew: boolean;
+  /** Whoever began it named the state: a later act than the rewinds that wait. */
+  readonly travel: boolean;
+}
+
+/** Brings the files to where the framework stands (F-47); undefined where nothing is known of its states. */
 export async function alignPosition(
   deps: SessionDeps,
   thread: ThreadRow,
   given: Position,
-  at: "model" | "tools",
-  anew: boolean,
+  { at, anew, travel }: Run,
   actions: PositionActions,
 ): Promise<Alignment | undefined> {
   const { catalog } = deps;
@@ -144,7 +148,7 @@ export async function alignPosition(
   const elsewhere = Object.keys(position).some((name) => (place.at[name] ?? position[name]) !== position[name]);
   const asIs = place.waiting.includes(inwards(position)[0] as string);
   const target = (stays && !elsewhere) || asIs ? undefined : innermost(deps, thread, position);
-  const pending = undelivered(catalog.rewinds(thread.id));
+  const pending = undelivered(deps, thread);
   const stand = (touched: boolean): void => {
     const { waiting } = catalog.place(thread.id) ?? nowhere;
     catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting });
@@ -163,7 +167,8 @@ export async function alignPosition(
   if (target === undefined) return pending.length > 0 ? deliver(deps, pending, actions.result) : stay();
   if (pending.length > 0) {
     const stood = pending.map((row) => decision(deps, row.head_before)?.id);
-    if (stood.includes(decision(deps, target.id)?.id)) {
+    const passed = travel || isTakenOver(deps, pending, thread.head);
+    if (stood.includes(decision(deps, target.id)?.id) || !passed) {
       stand(place.touched);
       return deliver(deps, pending, actions.result);
     }
@@ -178,18 +183,40 @@ export async function alignPosition(
   return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch() };
 }
 
+/**
+ * Brings the files to a state that the framework names, at once and exactly; rewinds that wait are passed over.
+ * @param anew false: where they stand there already, what was begun behind it or changed since stays
+ * @returns undefined when they stay as they are and no checkpoint is known to have them
+ */
+export async function checkoutPosition(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  given: Position,
+  anew: boolean,
+  move: (target: CheckpointRow) => Promise<void>,
+): Promise<CheckpointRow | undefined> {
+  const { catalog, environment } = deps;
+  const place = catalog.place(thread.id) ?? nowhere;
+  const position = Object.fromEntries(Object.entries(given).filter(([, name]) => isKnown(deps, thread, name)));
+  if (place.waiting.includes(inwards(position)[0] as string)) return undefined;
+  const stands = Object.entries(position).every(([namespace, name]) => place.at[namespace] === name);
+  const keeps = stands && !anew;
+  const pending = undelivered(deps, thread);
+  const left = pending[0]?.left_at ?? null;
+  const target = keeps && left !== null ? catalog.checkpoint(left) : innermost(deps, thread, position);
+  if (target === undefined) return undefined;
+  requireRestorable(deps, target, "both");
+  const { manifest } = await environment.capture().captured;
+  const isThere = manifest.files === target.files && manifest.processes === target.processes;
+  if (keeps && pending.length === 0) return isThere ? target : undefined;
+  // Nowhere while they move: killed in between, that is found out.
+  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  catalog.markDelivered(thread.id);
+  if (!isThere || target.id !== thread.head) await move(target);
+  const { waiting } = catalog.place(thread.id) ?? nowhere;
+  catalog.setPlace(thread.id, { at: keeps ? place.at : position, touched: false, waiting });
+  return target;
+}
+
 const idOf = ({ catalog }: SessionDeps, head: number): string =>
   checkpointId(catalog.checkpoint(head) as CheckpointRow);
-
-/** The newest checkpoint on the line that a decision or a step made: others are made beside the conversation. */
-function decision({ catalog }: SessionDeps, from: number | null): CheckpointRow | undefined {
-  return catalog.lineage(from).find((row) => row.kind === "turn" || row.kind === "step");
-}
-
-/** Whether a decision was made since: its context holds what they restored. */
-function isTakenOver(deps: SessionDeps, thread: ThreadRow, pending: readonly RewindRow[]): boolean {
-  const last = pending.at(-1) as RewindRow;
-  const target = last.target === null ? undefined : deps.catalog.checkpoint(last.target);
-  const left = last.scope === "environment" && target?.kind !== "partial" ? last.head_before : last.target;
-  return decision(deps, thread.head)?.id !== decision(deps, left)?.id;
-}

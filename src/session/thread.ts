@@ -25,7 +25,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
-import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
+import { alignPosition, checkoutPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
@@ -56,6 +56,8 @@ export interface AlignOptions {
   readonly position?: Position;
   /** An object of the run's own when it goes back to a state: at its first look the files are brought there, also where tools of an earlier run from there left traces. */
   readonly replay?: object | undefined;
+  /** Whoever began the run named the state from which it starts: rewinds that wait are passed over, unless that is where they left from. */
+  readonly travel?: boolean;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
   /** Files that somebody else changed, where the environment is moved. Default "restore". */
@@ -364,6 +366,22 @@ export class Thread {
     return row && this.#tree.view(row.id);
   }
 
+  /**
+   * For adapters: brings the files to a state that the framework names, at once; rewinds that wait for its next run are passed over.
+   * @param anew a run from there begins it anew; false: it goes on from what was begun, and where the files stand there they stay as they are
+   * @returns the checkpoint that the files are of
+   * @throws NOT_RESTORABLE
+   */
+  async checkout(position: Position, anew: boolean): Promise<Checkpoint> {
+    const { coordinator } = this.#deps;
+    await coordinator.boundary();
+    const row = await coordinator.exclusive(async () => {
+      const thread = this.#tree.made();
+      return checkoutPosition(this.#deps, thread, position, anew, (target) => this.#rewinder.follow(thread, target));
+    });
+    return row === undefined ? this.checkpoint() : this.#tree.view(row.id);
+  }
+
   /** The framework has deleted its states. */
   forgetStates(): void {
     this.#deps.assertOpen();
@@ -395,7 +413,7 @@ export class Thread {
   }
 
   async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
-    const { position, replay, placed = false, external = "restore" } = options;
+    const { position, replay, placed = false, travel = false, external = "restore" } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
     const move = (target: CheckpointRow, scope: "both" | "context" = "both") =>
@@ -404,9 +422,10 @@ export class Thread {
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
     if (replay !== undefined) this.#replays.add(replay);
-    const aligned = position && (await alignPosition(this.#deps, thread, position, at, anew, { step, move, result }));
+    const run = { at, anew, placed, travel };
+    const aligned = position && (await alignPosition(this.#deps, thread, position, run, { step, move, result }));
     if (aligned !== undefined) return aligned;
-    return alignThread(this.#deps, thread, boundaries, at, placed, {
+    return alignThread(this.#deps, thread, boundaries, run, {
       move,
       result,
       changedSince: async (row) => {

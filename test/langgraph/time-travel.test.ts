@@ -24,6 +24,7 @@ import {
   slowDown,
   start,
   stateOf,
+  texts,
   user,
   write,
 } from "./harness.ts";
@@ -56,6 +57,12 @@ async function begin(saver: BaseCheckpointSaver = new MemorySaver()) {
     return script(all);
   });
   ({ app, rg } = makeGraph(scene, { saver }));
+}
+
+/** The files are those of the checkpoint. */
+async function expectOf(checkpoint: string): Promise<void> {
+  const { files } = await scene.rewind.thread("t").diff(checkpoint);
+  expect(Object.values(files).flat()).toEqual([]);
 }
 
 describe.each(savers)("%s", (_name, make) => {
@@ -123,6 +130,66 @@ test("checkout brings the files at once, and the run from there moves nothing", 
   await run(app, null, point.config);
   expect(filesAtCall[0]).toEqual(["f1"]);
   expect(restores()).toBe(0);
+});
+
+test.each(["by its id", "as the thread's newest"])(
+  "checkout of a state, %s, while a rewind from outside waits: it is passed over, and the files are there",
+  async (how) => {
+    await begin();
+    await run(app, start, config);
+    const end = await stateOf(app, config);
+    await scene.rewind.thread("t").rewind({ to: "c1" });
+    expect(scene.files()).toEqual(["f1"]);
+    const checkpoint = await rg.checkout(how === "by its id" ? end.config : config);
+    expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
+    await expectOf(checkpoint.id);
+    const state = await run(app, user("go on"), config);
+    expect(texts(state).join("\n")).not.toContain("You are back at");
+    expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
+  },
+);
+
+test("checkout of a state that is not the newest, while a rewind waits", async () => {
+  await begin();
+  await run(app, start, config);
+  const point = await pointAt(app, config, "agent", messages(5));
+  await scene.rewind.thread("t").rewind({ to: "c1" });
+  const checkpoint = await rg.checkout(point.config);
+  expect(scene.files()).toEqual(["f1", "f2"]);
+  await expectOf(checkpoint.id);
+  const state = await run(app, user("go on"), config);
+  expect(texts(state).join("\n")).not.toContain("You are back at");
+  expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
+});
+
+test("checkout where the files stand: what a person changed stays for the newest, and goes where a state is named", async () => {
+  await begin();
+  await run(app, start, config);
+  const end = await stateOf(app, config);
+  writeFileSync(join(scene.workspace, "mine"), "x");
+  await expectOf((await rg.checkout(config)).id);
+  expect(scene.files()).toContain("mine");
+  await expectOf((await rg.checkout(end.config)).id);
+  expect(scene.files()).not.toContain("mine");
+});
+
+test("checkout behind a tool that was broken off: what it began stays for the newest, and goes where the state is named", async () => {
+  filesAtCall = [];
+  scene = await openScene((_request, all) => script(all));
+  const breaking = tool(
+    () => {
+      writeFileSync(join(scene.workspace, "half"), "x");
+      throw new Error("broken off");
+    },
+    { name: "write_file", description: "w", schema: z.object({ path: z.string(), text: z.string() }) },
+  );
+  ({ app, rg } = makeGraph(scene, { tools: [breaking], toolOptions: { handleToolErrors: false } }));
+  await expect(run(app, start, config)).rejects.toThrow("broken off");
+  const end = await stateOf(app, config);
+  await expectOf((await rg.checkout(config)).id);
+  expect(scene.files()).toEqual(["half"]);
+  await expectOf((await rg.checkout(end.config)).id);
+  expect(scene.files()).toEqual([]);
 });
 
 test("a state of which nothing is known", async () => {
