@@ -7,6 +7,8 @@ export interface Part {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly input?: unknown;
+  /** By the model's provider: the result is the provider's too, and stands in an assistant's message. */
+  readonly providerExecuted?: boolean;
   readonly output?: { readonly type: string; readonly value?: unknown; readonly reason?: string };
 }
 
@@ -31,6 +33,11 @@ const toCall = (part: Part): Call => ({
   arguments: canonical(inputOf(part.input) ?? {}),
 });
 
+const callsIn = (item: Item, provided: boolean): Part[] =>
+  item.role === "assistant"
+    ? partsOf(item).filter((part) => part.type === "tool-call" && (part.providerExecuted === true) === provided)
+    : [];
+
 const resultOf = (item: Item): Part | undefined =>
   item.role === "tool" ? partsOf(item).find((part) => part.type === "tool-result") : undefined;
 
@@ -48,9 +55,11 @@ export const prompts: Format = {
     const calls = prompts.calls(item);
     if (calls.length > 0) return `calls:${digest(calls)}`;
     const answered = prompts.answers(item);
-    return answered === undefined
-      ? `${String(item.role)}:${digest(wordsOf(item) || (item.content ?? null))}`
-      : `result:${answered}`;
+    if (answered !== undefined) return `result:${answered}`;
+    const words = wordsOf(item);
+    const provided = words === "" ? prompts.provided(item) : [];
+    if (provided.length > 0) return `provided:${digest(provided)}`;
+    return `${String(item.role)}:${digest(words || (item.content ?? null))}`;
   },
 
   speaker({ role }) {
@@ -66,12 +75,8 @@ export const prompts: Format = {
     return typeof value === "string" ? value : (reason ?? JSON.stringify(value ?? ""));
   },
 
-  calls: (item) =>
-    item.role === "assistant"
-      ? partsOf(item)
-          .filter((part) => part.type === "tool-call")
-          .map(toCall)
-      : [],
+  calls: (item) => callsIn(item, false).map(toCall),
+  provided: (item) => callsIn(item, true).map(({ toolCallId = "" }) => toolCallId),
   answers: (item) => resultOf(item)?.toolCallId,
   failed: (item) => resultOf(item)?.output?.type.startsWith("error") === true,
 

@@ -11,10 +11,12 @@ export type StreamPart = Streamed["stream"] extends ReadableStream<infer Part> ?
 /** What of a reply is kept for a loop that starts over. JSON. */
 export type Raw = Pick<Generated, "content" | "finishReason" | "usage">;
 
-const replayed: ReadonlySet<string> = new Set(["text", "reasoning", "tool-call"]);
-
 export const rawOf = ({ content, finishReason, usage }: Raw): Raw => ({
-  content: content.filter((part) => replayed.has(part.type)),
+  content: content.map((part) =>
+    part.type === "file" && typeof part.data !== "string"
+      ? { ...part, data: Buffer.from(part.data).toString("base64") }
+      : part,
+  ),
   finishReason,
   usage,
 });
@@ -22,16 +24,33 @@ export const rawOf = ({ content, finishReason, usage }: Raw): Raw => ({
 /** The reply as the message that later prompts have of it. */
 export function itemsOf(content: readonly Content[]): Item[] {
   const parts = content.flatMap((part): object[] => {
-    if (part.type === "text" || part.type === "reasoning") {
-      const { providerMetadata, ...rest } = part;
-      return [providerMetadata === undefined ? rest : { ...rest, providerOptions: providerMetadata }];
-    }
-    if (part.type !== "tool-call") return [];
-    const { toolCallId, toolName, input, providerMetadata } = part;
-    const call = { type: "tool-call", toolCallId, toolName, input: inputOf(input) };
-    return [providerMetadata === undefined ? call : { ...call, providerOptions: providerMetadata }];
+    const own = promptPart(part);
+    if (own === undefined) return [];
+    const { providerMetadata } = part as { providerMetadata?: unknown };
+    return [providerMetadata === undefined ? own : { ...own, providerOptions: providerMetadata }];
   });
   return parts.length === 0 ? [] : [{ role: "assistant", content: parts }];
+}
+
+/** Undefined for what prompts do not have. */
+function promptPart(part: Content): object | undefined {
+  if (part.type === "text" || part.type === "reasoning") return { type: part.type, text: part.text };
+  if (part.type === "file") return { type: "file", data: part.data, mediaType: part.mediaType };
+  if (part.type === "tool-call") {
+    const { toolCallId, toolName, input, providerExecuted } = part;
+    const call = { type: "tool-call", toolCallId, toolName, input: inputOf(input) };
+    return providerExecuted === true ? { ...call, providerExecuted } : call;
+  }
+  if (part.type === "tool-result" && part.preliminary !== true) {
+    const { toolCallId, toolName } = part;
+    return { type: "tool-result", toolCallId, toolName, output: outputOf(part) };
+  }
+  return undefined;
+}
+
+function outputOf({ result, isError }: Extract<Content, { type: "tool-result" }>): object {
+  if (isError === true) return { type: "error-json", value: result };
+  return typeof result === "string" ? { type: "text", value: result } : { type: "json", value: result };
 }
 
 /** The reply without these calls. */
@@ -45,7 +64,8 @@ export function without<Reply extends Pick<Generated, "content" | "finishReason"
 }
 
 const finishOf = (finish: Generated["finishReason"], content: readonly Content[]): Generated["finishReason"] =>
-  finish.unified === "tool-calls" && !content.some((part) => part.type === "tool-call")
+  finish.unified === "tool-calls" &&
+  !content.some((part) => part.type === "tool-call" && part.providerExecuted !== true)
     ? { unified: "stop", raw: finish.raw }
     : finish;
 

@@ -7,6 +7,8 @@ const textOf = (output: unknown): string => {
   return typeof text === "string" ? text : JSON.stringify(output ?? "");
 };
 
+const modelTypes: ReadonlySet<unknown> = new Set(["reasoning", "program", "program_output"]);
+
 const isMessage = (item: Item): boolean => item.role !== undefined;
 
 export const agentItems: Format = {
@@ -28,7 +30,7 @@ export const agentItems: Format = {
       return item.role === "assistant" ? "model" : "other";
     }
     if (item.type === "function_call_result") return "tool";
-    return item.type === "function_call" || item.type === "reasoning" ? "model" : "other";
+    return String(item.type).endsWith("_call") || modelTypes.has(item.type) ? "model" : "other";
   },
 
   text: (item) =>
@@ -39,6 +41,7 @@ export const agentItems: Format = {
       ? [{ id: String(item.callId), name: String(item.name), arguments: String(item.arguments ?? "") }]
       : [],
 
+  provided: () => [],
   answers: (item) => (item.type === "function_call_result" ? String(item.callId) : undefined),
   failed: (item) => item.type === "function_call_result" && item.status === "incomplete",
 

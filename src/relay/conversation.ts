@@ -86,7 +86,9 @@ export function repliedBy(
   entries: readonly Entry[],
 ): Held | undefined {
   if (reply === undefined) return undefined;
-  const given = entries.filter((entry) => isShown(entry) && format.answers(entry.item) === undefined);
+  const shown = entries.filter(isShown);
+  const called = new Set(shown.flatMap(({ item }) => format.calls(item).map(({ id }) => id)));
+  const given = shown.filter(({ item }) => !called.has(format.answers(item) ?? ""));
   return { reply, shown: shownItems(before).length + given.length };
 }
 

@@ -38,6 +38,7 @@ export const chatCompletions: Format = {
 
   text: (item) => textOfContent(item.content),
   calls: (item) => toolCalls(item).map(toCall),
+  provided: () => [],
   answers: (item) => (typeof item.tool_call_id === "string" ? item.tool_call_id : undefined),
   failed: () => false,
   result: (call, text) => ({ role: "tool", tool_call_id: call.id, content: text }),

@@ -26,7 +26,10 @@ export interface Format {
   speaker(item: Item): Speaker;
   /** The words in it, "" where there are none. */
   text(item: Item): string;
+  /** Those that the caller answers: not those that the API's server carries out itself. */
   calls(item: Item): readonly Call[];
+  /** Ids of the calls that the API's server carries out itself. They have no result, or one of the server's own. */
+  provided(item: Item): readonly string[];
   /** Id of the call whose result it is. */
   answers(item: Item): string | undefined;
   /** True where the tool says that it failed. */

@@ -15,6 +15,7 @@ export function paired(format: Format, items: readonly Item[], continues = false
   const open = new Map<string, Item>();
   /** Where each call stood last. */
   const called = new Map<string, number>();
+  const provided = new Set<string>();
   let answering = false;
   let changed = false;
   const close = (): void => {
@@ -25,6 +26,10 @@ export function paired(format: Format, items: readonly Item[], continues = false
   };
   for (const [at, item] of items.entries()) {
     const answered = format.answers(item);
+    if (answered !== undefined && provided.has(answered)) {
+      result.push(item);
+      continue;
+    }
     if (answered !== undefined) {
       answering = true;
       if (open.delete(answered) || (continues && !called.has(answered))) result.push(item);
@@ -42,8 +47,9 @@ export function paired(format: Format, items: readonly Item[], continues = false
       changed = true;
       continue;
     }
-    if (answering || !format.callsApart || format.speaker(item) !== "model") close();
+    if (ends(format, item, answering)) close();
     result.push(item);
+    for (const id of format.provided(item)) provided.add(id);
     for (const call of calls) {
       open.set(call.id, format.result(call, unanswered));
       called.set(call.id, at);
@@ -52,6 +58,12 @@ export function paired(format: Format, items: readonly Item[], continues = false
   close();
   return changed ? result : items;
 }
+
+/** The calls before it get no more results: what a tool says besides is said among the results. */
+const ends = (format: Format, item: Item, answering: boolean): boolean => {
+  const speaker = format.speaker(item);
+  return speaker === "model" ? answering || !format.callsApart : speaker !== "tool";
+};
 
 /** Names a call by itself and its results. */
 function exchangeAt(format: Format, items: readonly Item[], at: number): string {

@@ -7,6 +7,15 @@ import { remembered } from "./remembered.ts";
 const callTypes: ReadonlySet<unknown> = new Set(["function_call", "custom_tool_call"]);
 const resultTypes: ReadonlySet<unknown> = new Set(["function_call_output", "custom_tool_call_output"]);
 
+/** Of the model and its server, whatever it is that the server has done. */
+const isModels = ({ type }: Item): boolean =>
+  typeof type === "string" && (type.endsWith("_call") || modelTypes.has(type));
+const modelTypes: ReadonlySet<string> = new Set(["reasoning", "mcp_list_tools", "program", "program_output"]);
+
+/** A shell in one of the server's containers. */
+const isContained = ({ environment }: Item): boolean =>
+  String((environment as { readonly type?: unknown } | null | undefined)?.type).startsWith("container");
+
 const isMessage = (item: Item): boolean =>
   item.type === "message" || (item.type === undefined && item.role !== undefined);
 
@@ -33,11 +42,15 @@ export const responses: Format = {
       return item.role === "assistant" ? "model" : "other";
     }
     if (resultTypes.has(item.type)) return "tool";
-    return callTypes.has(item.type) || item.type === "reasoning" ? "model" : "other";
+    return isModels(item) ? "model" : "other";
   },
 
-  text: (item) => (isMessage(item) ? textOfContent(item.content) : textOfContent(item.output)),
+  text(item) {
+    if (isMessage(item)) return textOfContent(item.content);
+    return resultTypes.has(item.type) ? textOfContent(item.output) : "";
+  },
   calls: (item) => [callOf(item)].filter((call) => call !== undefined),
+  provided: (item) => (item.type === "shell_call" && isContained(item) ? [String(item.call_id)] : []),
   answers: (item) => (resultTypes.has(item.type) ? String(item.call_id) : undefined),
   failed: (item) => item.status === "incomplete",
   result: (call, text) => ({ type: "function_call_output", call_id: call.id, output: text }),

@@ -88,3 +88,17 @@ test("case 67: a run that was stopped in the middle of a call", () => {
   expect(answers(paired(chatCompletions, [user, chatCall("a"), user]))).toEqual(["a"]);
   expect(answers(paired(responses, [user, reasoning("r"), call("a"), user]))).toEqual(["a"]);
 });
+
+describe("what the API's server carries out itself", () => {
+  const search: Item = { type: "web_search_call", id: "ws", status: "completed", action: { type: "search" } };
+  test("has no result, and stands between calls and their results as it stood", () => {
+    const items = [user, reasoning("r"), search, call("a"), search, call("b"), result("a"), result("b"), user];
+    expect(paired(responses, items)).toBe(items);
+    const searched = [user, reasoning("r"), search, user];
+    expect(paired(responses, searched)).toBe(searched);
+  });
+
+  test("says nothing", () => {
+    expect(responses.text({ type: "mcp_call", id: "m", name: "f", arguments: "{}", output: "much" })).toBe("");
+  });
+});
