@@ -183,6 +183,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     effects: noEffectRules,
     running: new Set(),
     restoresChannels: new Map(),
+    reached: new Map(),
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

@@ -182,6 +182,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       running: new Set(),
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
+      reached: new Map(),
       track(work) {
         const settled = work.then(
           () => {},

@@ -43,6 +43,9 @@ export async function decide<Reply>(call: ModelCall<Reply>): Promise<{ reply: Re
       const reply = await onlyRewind(await call.ask([...shown], entry, turn), call, turn);
       const tools = callsOf(call.messageOf(reply)).some(({ name }) => !toolNames.has(name));
       await turn.gate({ tools, look: "tool" });
+      const message = call.messageOf(reply);
+      const messages = message === undefined ? entry.messages : [...entry.messages, message];
+      thread.reached(() => ({ messages: [...messages], channels: entry.channels }));
       return { reply, entry };
     } catch (error) {
       turn?.end();

@@ -203,6 +203,8 @@ export class Relay {
             },
           );
           this.#open = openReply(this.#format, name, anchor ?? null, reply.items, relayed.dropped);
+          const reached = conversation;
+          this.#thread.reached(() => contextOf(this.#format, reached));
           return relayed;
         }
         owned = received.moved === true ? 0 : owned + 1;

@@ -46,7 +46,8 @@ export async function alignThread(
   const pending = undelivered(deps, thread);
   if (pending.length > 0) {
     const stoodAt = new Set(pending.map((row) => standing(deps, row.head_before)?.id));
-    const passed = travel || isTakenOver(deps, pending, thread.head);
+    const shown = justReturned && pending.some((row) => row.target === known?.id);
+    const passed = travel || shown || isTakenOver(deps, pending, thread.head);
     if (stoodAt.has(known.id) || !passed) return deliver(deps, pending, actions.result);
   }
   catalog.markDelivered(thread.id);

@@ -7,6 +7,20 @@ import type { EffectRules } from "./effect-rules.ts";
 import type { Staleness } from "./staleness.ts";
 import type { Budget, Lesson } from "./types.ts";
 
+/** A context in the store. */
+export interface StoredContext {
+  readonly name: string;
+  readonly messages: number;
+  readonly serializer: string;
+  readonly bytes: number;
+}
+
+export interface Reached {
+  /** The checkpoint of the decision that the reply answers. */
+  readonly head: number;
+  readonly store: () => Promise<StoredContext>;
+}
+
 export interface SessionDeps {
   readonly catalog: Catalog;
   readonly objects: Objects;
@@ -24,6 +38,8 @@ export interface SessionDeps {
   readonly summarizeLessons?: ((lessons: readonly Lesson[]) => string | Promise<string>) | undefined;
   /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */
   readonly restoresChannels: Map<string, () => boolean>;
+  /** By thread: where its conversation stands behind the model's last reply, for who leaves that state (`Thread.reached`). */
+  readonly reached: Map<number, Reached>;
   /** `close` waits for work in the background that is given here. */
   readonly track: (work: Promise<unknown>) => void;
   /** @throws CLOSED */

@@ -1,7 +1,7 @@
 // What moves a thread's head: a rewind, an undo, an alignment or an adoption, and what is stored of it.
 import type { FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import type { CheckpointRow, NewLesson, ThreadRow } from "../store/rows.ts";
-import type { SessionDeps } from "./deps.ts";
+import type { SessionDeps, StoredContext } from "./deps.ts";
 import type { Activity, Scope } from "./types.ts";
 
 export interface Move {
@@ -24,7 +24,7 @@ export interface Move {
   readonly deliveredTexts: readonly string[];
   readonly carried: number;
   /** Stores the context that is left, or null when it is the head's. Returns its name and length. */
-  readonly storeCurrent: (() => Promise<{ name: string; messages: number; serializer: string }>) | null;
+  readonly storeCurrent: (() => Promise<StoredContext>) | null;
 }
 
 /** A command, and how long it may take. */

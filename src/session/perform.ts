@@ -120,7 +120,8 @@ async function keepLeft(
   issued: number,
 ): Promise<CheckpointRow> {
   const { catalog, environment } = deps;
-  const current = await move.storeCurrent?.();
+  const reached = move.by === "caller" ? deps.reached.get(move.thread.id) : undefined;
+  const current = await (move.storeCurrent ?? (reached?.head === head?.id ? reached?.store : undefined))?.();
   const sameContext = current === undefined || current.name === head?.context;
   const sameState =
     captured === null || (head?.files === captured.manifest.files && head.processes === captured.manifest.processes);

@@ -8,7 +8,7 @@ import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import { ContextWriter } from "./context-writer.ts";
-import type { SessionDeps } from "./deps.ts";
+import type { SessionDeps, StoredContext } from "./deps.ts";
 import { manifestOf, noActivity } from "./move.ts";
 import { describeFiles, leaveFiles } from "./places.ts";
 import type { Activity, Context, Serializer, Timings } from "./types.ts";
@@ -28,13 +28,6 @@ export interface PairRequest {
   readonly effectsUpTo: number | null;
   /** The epoch in which the context was read; null for the head's, which is read when the pair's turn comes. */
   readonly issued: number | null;
-}
-
-export interface StoredContext {
-  readonly name: string;
-  readonly messages: number;
-  readonly serializer: string;
-  readonly bytes: number;
 }
 
 export class Recorder {

@@ -185,6 +185,17 @@ export class Thread {
     return head.anchor === anchor && head.state !== "not-restorable" ? head : undefined;
   }
 
+  /**
+   * For adapters, behind the gate: the conversation with the model's reply in it. A rewind or undo from outside stores it with the state that it leaves, so that who
+   * returns there has both.
+   */
+  reached(context: () => Context): void {
+    const { thread } = this.#tree;
+    if (thread === undefined || thread.head === null) return;
+    const store = () => this.#recorder.storeContext(thread, context());
+    this.#deps.reached.set(thread.id, { head: thread.head, store });
+  }
+
   /** This lineage, oldest first; with `all` the whole tree of the thread in the order of making. */
   checkpoints({ all = false }: { readonly all?: boolean } = {}): Checkpoint[] {
     return this.#tree.list(all);
