@@ -94,11 +94,18 @@ function remember(text: string, items: readonly Item[], { begin, ends }: Ends): 
 
 /** Runs of items that stand in the text one behind the other are one slice of it. */
 function written({ text, items, begin, ends }: Last, list: readonly Item[]): string {
-  const places = new Map(items.map((item, at) => [item, at]));
+  let places: Map<Item, number> | undefined;
+  let next = 0;
+  // As a rule what stands next; elsewhere only where something was left out.
+  const placeOf = (item: Item): number | undefined => {
+    if (items[next] === item) return next;
+    places ??= new Map(items.map((one, at) => [one, at]));
+    return places.get(item);
+  };
   const startOf = (place: number): number => (place === 0 ? begin : (ends[place - 1] as number) + 1);
   const pieces: string[] = [];
   for (let at = 0; at < list.length; ) {
-    const first = places.get(list[at] as Item);
+    const first = placeOf(list[at] as Item);
     if (first === undefined) {
       pieces.push(JSON.stringify(list[at++]));
       continue;
@@ -109,6 +116,7 @@ function written({ text, items, begin, ends }: Last, list: readonly Item[]): str
       place++;
     }
     pieces.push(text.slice(startOf(first), ends[place - 1]));
+    next = place;
   }
   return pieces.join(",");
 }
