@@ -2,7 +2,7 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { type AlignOptions, messageForConversation, type RewindResult, type Thread } from "agentrewind";
 import type { ChannelKinds } from "./channels.ts";
-import { boundariesOf, deliveredIn } from "./messages.ts";
+import { anchorsOf, boundariesOf, deliveredIn } from "./messages.ts";
 import { paired } from "./pairing.ts";
 import { abandonedPart, channelsToRestore, newerFromPerson, tellMessage } from "./restore.ts";
 import { besideSummary, effective, withoutVoidSummary } from "./summaries.ts";
@@ -12,6 +12,8 @@ export interface EntryOptions {
   readonly kinds: ChannelKinds | undefined;
   readonly humanMessages: HumanMessages;
   readonly align?: AlignOptions;
+  /** Nothing says that the run goes on from an earlier one: a conversation begins, on the files as they are, though its first message may have been sent before. */
+  readonly begins?: boolean;
   /** What the other middleware would send. */
   readonly prepared: readonly BaseMessage[];
 }
@@ -33,7 +35,8 @@ export async function enterModelCall(
   channels: Readonly<Record<string, unknown>>,
   options: EntryOptions,
 ): Promise<Entry> {
-  const alignment = await thread.align(boundariesOf(stored), options.align);
+  const anew = options.begins === true && !isRetry(thread, stored);
+  const alignment = await thread.align(anew ? [] : boundariesOf(stored), options.align);
   const { epoch } = alignment;
   if (alignment.status === "deliver") {
     return { ...(await takeOver(thread, alignment.results, stored, channels, options)), epoch };
@@ -46,6 +49,9 @@ export async function enterModelCall(
   const messages = paired(stored);
   return { messages, channels, update: messages === stored ? null : {}, seen: null, epoch };
 }
+
+const isRetry = (thread: Thread, stored: readonly BaseMessage[]): boolean =>
+  thread.head !== null && thread.get(thread.head).anchor === anchorsOf(stored).at(-1);
 
 async function takeOver(
   thread: Thread,

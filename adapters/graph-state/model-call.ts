@@ -42,9 +42,10 @@ export async function decide<Reply>(call: ModelCall<Reply>): Promise<{ reply: Re
       const shown = call.markers ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
       const reply = await onlyRewind(await call.ask([...shown], entry, turn), call, turn);
       const tools = callsOf(call.messageOf(reply)).some(({ name }) => !toolNames.has(name));
-      await turn.gate({ tools, look: "tool" });
       const message = call.messageOf(reply);
       const messages = message === undefined ? entry.messages : [...entry.messages, message];
+      const named = message === undefined ? undefined : anchorsOf(messages).at(-1);
+      await turn.gate({ tools, look: "tool", reply: named });
       thread.reached(() => ({ messages: [...messages], channels: entry.channels }));
       return { reply, entry };
     } catch (error) {

@@ -1,4 +1,4 @@
-// Whether whoever began this run named the state from which it starts.
+// How this run began: whether whoever began it named the state from which it starts, and whether LangGraph keeps states at all.
 import { getConfig } from "@langchain/langgraph";
 
 /**
@@ -10,3 +10,6 @@ export function isTravel(configurable: unknown): boolean {
   const { checkpoint_id: id, thread_id: of } = getConfig()?.metadata ?? {};
   return id !== undefined && of === thread;
 }
+
+/** Without a checkpointer no run goes on from a state: what it is given is all that there is. */
+export const keepsStates = (): boolean => getConfig()?.configurable?.__pregel_checkpointer !== undefined;

@@ -11,7 +11,7 @@ import { messagesUpdate } from "../graph-state/restore.ts";
 import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
 import { failure, type HumanMessages, makeTools, refusal, toolNames } from "../graph-state/tools.ts";
-import { isTravel } from "../graph-state/travel.ts";
+import { isTravel, keepsStates } from "../graph-state/travel.ts";
 import { type AgentLike, isOwn, toolWrappersOf } from "./channels.ts";
 import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 
@@ -40,6 +40,7 @@ type Reply = Awaited<ReturnType<Parameters<NonNullable<ReturnType<typeof createM
 export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOptions = {}) {
   const threads = makeThreads(rewind, options.thread, () => kinds !== undefined);
   const humanMessages = options.humanMessages ?? "keep";
+  const external = options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore");
   let kinds: ChannelKinds | undefined;
   /**
    * LangChain turns what a tool throws into a result, but lets it end the run as soon as a middleware wraps tools.
@@ -54,7 +55,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
     messagesKey: "messages",
     channels: (runtime) => ownChannels(runtime.state, isOwn),
     humanMessages,
-    external: options.external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
+    external,
     verify: options.verify,
   });
 
@@ -76,7 +77,8 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         signal: request.runtime.signal,
         kinds,
         humanMessages,
-        align: { travel: isTravel(request.runtime.configurable) },
+        align: { travel: isTravel(request.runtime.configurable), ...(keepsStates() ? {} : { external }) },
+        begins: !keepsStates() && !stored.some((message) => AIMessage.isInstance(message)),
         ask: async (messages) => handler({ ...request, messages }),
         messageOf: (reply) => (AIMessage.isInstance(reply) ? reply : undefined),
         withMessage: (_reply, message) => message as Reply,

@@ -4,6 +4,7 @@ import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
 import { deliver, isTakenOver, undelivered } from "./pending.ts";
+import { replyName } from "./turn.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";
 
@@ -35,6 +36,11 @@ export async function alignThread(
   for (const boundary of boundaries) {
     known = catalog.checkpointByAnchor(thread.id, boundary.anchor);
     if (known !== undefined) break;
+    known = catalog.stateNamed(thread.id, replyName(boundary.anchor));
+    if (known !== undefined) {
+      behind++;
+      break;
+    }
     known = returnedTo(deps, thread, boundary);
     justReturned = known !== undefined;
     if (justReturned) break;

@@ -19,6 +19,7 @@ export interface TurnOptions {
 export interface GateOptions {
   readonly tools?: boolean;
   readonly look?: "now" | "tool";
+  readonly reply?: string | undefined;
 }
 
 export interface Turn {
@@ -29,6 +30,7 @@ export interface Turn {
    * @param options.look when the files are looked at again, so that what a person changed meanwhile is not the agent's. "now": before this resolves. "tool": when
    * the first tool enters (`enterTool`), for adapters that enter every tool; a person may be asked in between. Default "now".
    * @param options.tools false when the reply calls no tool: what changes until the next turn is then somebody else's.
+   * @param options.reply names the reply as boundaries are named: a conversation that has lost what came before it still stands there.
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
    */
   gate(options?: GateOptions): Promise<Checkpoint>;
@@ -41,6 +43,9 @@ export interface Turn {
   /** Resolves with the checkpoint when it is on disk. */
   readonly durable: Promise<Checkpoint>;
 }
+
+/** Among the states that are named (F-48). */
+export const replyName = (reply: string): string => `reply:${reply}`;
 
 interface TurnParts {
   readonly deps: SessionDeps;
@@ -106,10 +111,11 @@ async function markTools(
   deps: SessionDeps,
   recorder: Recorder,
   row: CheckpointRow,
-  { tools = true, look = "now" }: GateOptions,
+  { tools = true, look = "now", reply }: GateOptions,
   issued: number,
 ): Promise<void> {
   deps.catalog.requireEpoch(issued);
   await recorder.markTools(row, tools, look);
   deps.catalog.requireEpoch(issued);
+  if (reply !== undefined) deps.catalog.nameState(row.thread, replyName(reply), row.id);
 }
