@@ -106,9 +106,10 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         async run(signal) {
           if (signal === undefined) return handler(request);
           try {
-            if (!endable) return await runTool(thread, request, handler, messages[at]?.id);
+            const reply = messages[at]?.id;
+            if (!endable) return await runTool(thread, request, handler, reply, signal);
             const ended = { ...request, tool: endedBy(request.tool, signal) };
-            const result = runTool(thread, ended, handler, messages[at]?.id);
+            const result = runTool(thread, ended, handler, reply, signal);
             return (await unlessEnded(result, signal)) ?? failure(name, callId, endedRefusal);
           } catch (error) {
             if (isRewindError(error, "STALE_EPOCH")) return refusal(error, name, callId);

@@ -4,6 +4,7 @@ import type { ThreadRow } from "../store/rows.ts";
 import { canonical, keyOf } from "./canonical.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { EffectDefinition } from "./effect-rules.ts";
+import type { ToolRun } from "./effect-types.ts";
 import { knownNow } from "./known-effects.ts";
 
 /** What is asked of the record before a call. */
@@ -12,6 +13,7 @@ export interface Asked {
   readonly tool: string;
   readonly args: unknown;
   readonly callId: string | null;
+  readonly inside: ToolRun<unknown>["inside"];
   /** Digests of the one-time credentials that it would use up. */
   readonly consumes: readonly string[];
   /** Token of a consent; undefined where the model gave none. */
@@ -49,12 +51,13 @@ export function findBlocker(deps: SessionDeps, asked: Asked): Found {
 /** The newest that is done and that the conversation does not tell of. */
 function findEquivalent(
   deps: SessionDeps,
-  { thread, tool, args }: Asked,
+  { thread, tool, args, inside }: Asked,
   own: EffectRow | undefined,
 ): EffectRow | undefined {
   const { catalog, effects: rules, running } = deps;
   const definition = rules.of(tool) as EffectDefinition;
-  const isKnown = knownNow(deps, thread);
+  const isTold = knownNow(deps, thread);
+  const isKnown = (row: EffectRow): boolean => isTold(row) && !isOfEarlierRun(row, inside);
   const rows = catalog.familyEffects(thread.id, tool);
   // Behind a replay the conversation tells of the original's result.
   const replayed = new Set(rows.filter((row) => row.state === "replayed" && isKnown(row)).map((row) => row.replays));
@@ -68,6 +71,9 @@ function findEquivalent(
   const isEquivalent = equivalence(definition, args);
   return rows.findLast((row) => inTheWay(row) && isEquivalent(row));
 }
+
+const isOfEarlierRun = ({ id, call }: EffectRow, inside: Asked["inside"]): boolean =>
+  inside !== undefined && call?.startsWith(`${inside.call}/`) === true && !inside.made.has(id);
 
 function equivalence({ equals, key }: EffectDefinition, args: unknown): (row: EffectRow) => boolean {
   if (equals !== undefined) return (row) => equals(JSON.parse(row.arguments), args);

@@ -46,6 +46,11 @@ export interface ToolRun<T> {
    * call that a model makes, so give the reply's id along with the call's. Without it a call that is run again counts as another one.
    */
   readonly callId?: string;
+  /**
+   * The call, by its `callId`, inside of which this one is made by an agent of its own (then this one's `callId` begins with that and "/"): where that call is run
+   * again, its agent knows of no effect of an earlier run. `made` holds those of this run.
+   */
+  readonly inside?: { readonly call: string; readonly made: ReadonlySet<number> };
   /** The tool destroys what no capture holds: it does not run behind a checkpoint that could not be captured. */
   readonly destructive?: boolean;
   /** The epoch in which the model's reply was asked for; a rewind since then makes the call stale. Default: the present one. */

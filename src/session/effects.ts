@@ -50,6 +50,7 @@ export class Effects {
       tool: call.tool,
       args,
       callId: call.callId ?? null,
+      inside: call.inside,
       consumes: credentialsOf(definition.consumes?.(args)),
       confirm,
     };
