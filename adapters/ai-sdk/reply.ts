@@ -80,14 +80,20 @@ export class Collected {
       const block = { type: part.type === "text-start" ? ("text" as const) : ("reasoning" as const), text: "" };
       this.#open.set(part.id, block);
       this.#content.push(block);
+      this.#describe(part);
     } else if (part.type === "text-delta" || part.type === "reasoning-delta") {
       const block = this.#open.get(part.id);
       if (block !== undefined) block.text += part.delta;
-    } else if (part.type === "text-end" || part.type === "reasoning-end") {
-      const block = this.#open.get(part.id);
-      if (block !== undefined && part.providerMetadata !== undefined) block.providerMetadata = part.providerMetadata;
-    } else if (part.type === "finish") this.finish = { finishReason: part.finishReason, usage: part.usage };
+      this.#describe(part);
+    } else if (part.type === "text-end" || part.type === "reasoning-end") this.#describe(part);
+    else if (part.type === "finish") this.finish = { finishReason: part.finishReason, usage: part.usage };
     else if (isContent(part)) this.#content.push(part);
+  }
+
+  /** What was said of a block last holds: a signature may come with any part of it. */
+  #describe({ id, providerMetadata }: { readonly id: string; readonly providerMetadata?: unknown }): void {
+    const block = this.#open.get(id);
+    if (block !== undefined && providerMetadata !== undefined) block.providerMetadata = providerMetadata;
   }
 
   /** Undefined where the stream broke off. */

@@ -30,12 +30,14 @@ export interface Shown {
   /** Of the reply that counts: as many of its words and items from the front. */
   readonly text: string;
   readonly items: number;
+  /** Of the reply that counts: what the server sent and was not given yet, where that is known. */
+  readonly held?: readonly StreamEvent[] | undefined;
 }
 
 /** Puts the events of one model call together, and says which may pass at once. */
 export interface Collector {
-  /** @returns what of it may be shown before the reply is whole and its gate is open; null: it waits */
-  push(event: StreamEvent): StreamEvent | null;
+  /** @returns what may be shown before the reply is whole and its gate is open, of this event and of those before */
+  push(event: StreamEvent): readonly StreamEvent[];
   readonly shown: Shown;
   /** The reply as the API gives it without a stream. Undefined where the stream broke off. */
   reply(): Json | undefined;

@@ -2,6 +2,7 @@
 import { RewindError } from "agentrewind";
 import { chatCompletions, type Item, textOfContent } from "agentrewind/relay";
 import type { Api, Collector, Json, RequestParts, Shown, StreamEvent } from "./api.ts";
+import { type Joining, join, joinProbabilities } from "./joined.ts";
 import { chatTools, requireFree, withOwn } from "./own-tools.ts";
 
 const isInstruction = (item: Item): boolean => item.role === "system" || item.role === "developer";
@@ -73,34 +74,42 @@ function without(reply: Json, dropped: ReadonlySet<string>): Json {
   return { ...reply, choices: [{ ...choice, message, finish_reason: finish }] };
 }
 
+interface Part extends Json {
+  readonly index?: number;
+  readonly id?: string;
+}
+
 interface Delta extends Json {
   readonly content?: string | null;
-  readonly tool_calls?: readonly {
-    index?: number;
-    id?: string;
-    type?: string;
-    function?: { name?: string; arguments?: string };
-  }[];
+  readonly tool_calls?: readonly Part[] | null;
+}
+
+interface ChunkChoice extends Json {
+  readonly delta?: Delta;
+  readonly finish_reason?: string | null;
+  readonly logprobs?: Json | null;
 }
 
 interface Chunk extends Json {
-  readonly id?: string;
-  readonly choices?: readonly { index?: number; delta?: Delta; finish_reason?: string | null }[];
+  readonly choices?: readonly ChunkChoice[];
   readonly usage?: Json | null;
 }
 
 const separator = "\n\n";
 
+const choiceIn = ({ data }: StreamEvent): ChunkChoice | undefined => (data as Chunk).choices?.[0];
+
 class ChatCollector implements Collector {
   readonly #earlier: Shown;
-  #head: Json = {};
-  #message: Record<string, unknown> = { role: "assistant", content: null };
-  readonly #calls: { id: string; type: string; function: { name: string; arguments: string } }[] = [];
+  readonly #head: Record<string, unknown> = {};
+  readonly #choice: Record<string, unknown> = { logprobs: null };
+  readonly #message: Joining = { role: "assistant", content: null };
+  readonly #calls: Joining[] = [];
+  /** What has not been given yet. */
+  #held: StreamEvent[] = [];
   #finish: string | null = null;
-  #usage: Json | undefined;
   #holds: boolean;
   #text = "";
-
   #passed = false;
 
   constructor(earlier: Shown, live: boolean) {
@@ -110,63 +119,153 @@ class ChatCollector implements Collector {
 
   get shown(): Shown {
     const { before, begun } = this.#earlier;
-    return { begun: begun || this.#passed, before, text: this.#text, items: 0 };
+    return { begun: begun || this.#passed, before, text: this.#text, items: 0, held: this.#held };
   }
 
-  push({ data }: StreamEvent): StreamEvent | null {
-    const chunk = data as Chunk;
-    if (this.#head.id === undefined) {
-      const { choices: _, usage: __, ...head } = chunk;
-      this.#head = head;
+  push(event: StreamEvent): StreamEvent[] {
+    const { choices: _, obfuscation: __, ...head } = event.data as Chunk;
+    for (const [name, value] of Object.entries(head)) {
+      if (value !== null || !(name in this.#head)) this.#head[name] = value;
     }
-    if (chunk.usage) this.#usage = chunk.usage;
-    const choice = chunk.choices?.[0];
-    if (choice === undefined) return null;
-    if (choice.finish_reason) this.#finish = choice.finish_reason;
-    this.#take(choice.delta ?? {});
+    const choice = choiceIn(event);
+    if (choice !== undefined) this.#take(choice);
+    const placed = this.#placed(event);
     this.#holds ||= this.#calls.length > 0 || this.#finish !== null;
-    if (this.#holds) return null;
-    this.#passed = true;
-    const words = choice.delta?.content ?? "";
-    const parted = this.#text === "" && this.#earlier.before.text !== "" && words !== "";
-    this.#text += words;
-    if (!parted) return { data };
-    return { data: { ...chunk, choices: [{ ...choice, delta: { ...choice.delta, content: separator + words } }] } };
+    if (!this.#holds && saysSomething(choice)) {
+      const passing = [...this.#held, placed].map((one) => this.#parted(one));
+      this.#held = [];
+      this.#passed = true;
+      return passing;
+    }
+    // The caller of a stream that has begun knows who speaks.
+    if (this.#holds || !this.#earlier.begun) this.#held.push(placed);
+    return [];
   }
 
-  #take({ tool_calls: calls = [], role: _, ...rest }: Delta): void {
-    for (const [name, value] of Object.entries(rest)) {
-      if (typeof value === "string") this.#message[name] = `${(this.#message[name] as string | null) ?? ""}${value}`;
-      else if (value !== null && value !== undefined) this.#message[name] = value;
+  #take({
+    delta: { tool_calls: calls, ...rest } = {},
+    finish_reason: finish,
+    logprobs,
+    index: _,
+    ...own
+  }: ChunkChoice): void {
+    if (finish) this.#finish = finish;
+    if (logprobs) this.#choice.logprobs = joinProbabilities(this.#choice.logprobs as Json | null, logprobs);
+    join(this.#choice, own);
+    join(this.#message, rest, true);
+    for (const part of calls ?? []) {
+      const { index: __, ...of } = part;
+      const place = this.#placeOf(part);
+      this.#calls[place] = join(this.#calls[place] ?? { id: "" }, of);
     }
-    for (const [at, part] of calls.entries()) {
-      const index = part.index ?? at;
-      let call = this.#calls[index];
-      if (call === undefined) {
-        call = { id: "", type: "function", function: { name: "", arguments: "" } };
-        this.#calls[index] = call;
-      }
-      if (part.id) call.id = part.id;
-      if (part.type) call.type = part.type;
-      if (part.function?.name) call.function.name += part.function.name;
-      if (part.function?.arguments) call.function.arguments += part.function.arguments;
-    }
+  }
+
+  /** Which call it is a part of. */
+  #placeOf({ index, id }: Part): number {
+    if (typeof index === "number") return index;
+    const known = id ? this.#calls.findIndex((call) => call?.id === id) : this.#calls.length - 1;
+    return known < 0 ? this.#calls.length : known;
+  }
+
+  /** With an index in each part of a call. */
+  #placed(event: StreamEvent): StreamEvent {
+    const calls = choiceIn(event)?.delta?.tool_calls;
+    if (!calls || calls.every(({ index }) => typeof index === "number")) return event;
+    return withDelta(event, (delta) => ({
+      ...delta,
+      tool_calls: calls.map((part) => ({ ...part, index: this.#placeOf(part) })),
+    }));
+  }
+
+  /** Words that are given; the first ones stand apart from those of replies that did not count. */
+  #parted(event: StreamEvent): StreamEvent {
+    const words = choiceIn(event)?.delta?.content ?? "";
+    const first = this.#text === "" && this.#earlier.before.text !== "" && words !== "";
+    this.#text += words;
+    return first ? withWords(event, separator + words) : event;
   }
 
   reply(): Json | undefined {
     if (this.#finish === null) return undefined;
-    const calls = this.#calls.filter((call) => call !== undefined);
+    const calls = this.#calls.filter((call) => call !== undefined).map(wholeCall);
     const message = { ...this.#message, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
     return {
       ...this.#head,
       object: "chat.completion",
-      choices: [{ index: 0, message, logprobs: null, finish_reason: this.#finish }],
-      ...(this.#usage === undefined ? {} : { usage: this.#usage }),
+      choices: [{ index: 0, ...this.#choice, message, finish_reason: this.#finish }],
     };
   }
 }
 
-function events(reply: Json, { begun, before, text: given }: Shown, body: Json): StreamEvent[] {
+/** Not only who speaks, and that nothing is said yet. */
+function saysSomething({ delta = {} }: ChunkChoice = {}): boolean {
+  const { role: _, ...rest } = delta;
+  return Object.values(rest).some((value) => value !== "" && value !== null && value !== undefined);
+}
+
+function wholeCall({ id, type, ...call }: Joining): Joining {
+  const called = call.function as Json | undefined;
+  return {
+    id,
+    type: type ?? (call.custom === undefined ? "function" : "custom"),
+    ...call,
+    ...(called === undefined ? {} : { function: { ...called, arguments: called.arguments ?? "" } }),
+  };
+}
+
+function withDelta(event: StreamEvent, change: (delta: Delta) => Delta, finish?: string | null): StreamEvent {
+  const [choice = {}, ...others] = (event.data as Chunk).choices ?? [];
+  const changed = {
+    ...choice,
+    delta: change(choice.delta ?? {}),
+    ...(choice.finish_reason && finish !== undefined ? { finish_reason: finish } : {}),
+  };
+  return { ...event, data: { ...event.data, choices: [changed, ...others] } };
+}
+
+const withWords = (event: StreamEvent, content: string): StreamEvent =>
+  withDelta(event, (delta) => ({ ...delta, content }));
+
+function events(reply: Json, shown: Shown, body: Json): StreamEvent[] {
+  return shown.held === undefined ? wholeReply(reply, body) : [...heldEvents(reply, shown, shown.held)];
+}
+
+/** What the server sent and was not given yet, without the calls that are not the caller's. */
+function* heldEvents(reply: Json, { before, text }: Shown, held: readonly StreamEvent[]): Generator<StreamEvent> {
+  const choice = choiceOf(reply);
+  const left = new Set(chatCompletions.calls(choice?.message ?? {}).map(({ id }) => id));
+  const ids = new Map<number, string>();
+  for (const event of held) {
+    for (const { index = 0, id } of choiceIn(event)?.delta?.tool_calls ?? [])
+      ids.set(index, id || (ids.get(index) ?? ""));
+  }
+  const places = [...ids.keys()].sort((a, b) => a - b).filter((index) => left.has(ids.get(index) as string));
+  let apart = text === "" && before.text !== "";
+  for (const event of held) {
+    const delta = choiceIn(event)?.delta;
+    if (delta === undefined) {
+      yield event;
+      continue;
+    }
+    const { tool_calls: parts, ...rest } = delta;
+    const calls = (parts ?? [])
+      .map((part) => ({ ...part, index: places.indexOf(part.index ?? 0) }))
+      .filter(({ index }) => index >= 0);
+    const isGone = parts?.length && calls.length === 0 && !saysSomething({ delta: rest });
+    if (isGone && !choiceIn(event)?.finish_reason) continue;
+    const given = withDelta(
+      event,
+      () => (calls.length === 0 ? rest : { ...rest, tool_calls: calls }),
+      choice?.finish_reason ?? "stop",
+    );
+    const words = delta.content ?? "";
+    yield apart && words !== "" ? withWords(given, separator + words) : given;
+    apart &&= words === "";
+  }
+}
+
+/** A recorded reply. */
+function wholeReply(reply: Json, body: Json): StreamEvent[] {
   const choice = choiceOf(reply);
   const { choices: _, usage, ...head } = reply;
   const chunk = (delta: Json, finish: string | null = null): StreamEvent => ({
@@ -177,10 +276,9 @@ function events(reply: Json, { begun, before, text: given }: Shown, body: Json):
     tool_calls: calls = [],
     ...rest
   } = (choice?.message ?? {}) as Item & { tool_calls?: readonly Json[] };
-  const left = textOfContent(content).slice(given.length);
-  const all: StreamEvent[] = [];
-  if (!begun) all.push(chunk(Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null))));
-  if (left !== "") all.push(chunk({ content: given === "" && before.text !== "" ? separator + left : left }));
+  const words = textOfContent(content);
+  const all = [chunk(Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null)))];
+  if (words !== "") all.push(chunk({ content: words }));
   for (const [index, call] of calls.entries()) all.push(chunk({ tool_calls: [{ index, ...call }] }));
   all.push(chunk({}, choice?.finish_reason ?? "stop"));
   const wanted = (body.stream_options as { include_usage?: boolean } | null | undefined)?.include_usage === true;

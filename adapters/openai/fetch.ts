@@ -192,8 +192,7 @@ class Exchange {
             if (response.body !== null) {
               for await (const event of eventsOf(response.body)) {
                 stopped.signal.throwIfAborted();
-                const passing = collector.push(event);
-                if (passing !== null) emit(passing);
+                for (const passing of collector.push(event)) emit(passing);
               }
             }
             const raw = collector.reply();

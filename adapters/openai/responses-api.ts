@@ -65,6 +65,7 @@ class ResponsesCollector implements Collector {
   #passed = false;
   #items = 0;
   #reply: Json | undefined;
+  readonly #done: Item[] = [];
 
   constructor(earlier: Shown, live: boolean) {
     this.#earlier = earlier;
@@ -76,20 +77,23 @@ class ResponsesCollector implements Collector {
     return { begun: begun || this.#passed, before, text: "", items: this.#items };
   }
 
-  push(event: StreamEvent): StreamEvent | null {
+  push(event: StreamEvent): StreamEvent[] {
     const { data } = event;
     if (endings.has(data.type)) this.#reply = data.response as Json;
-    if (beginnings.has(data.type) && this.#earlier.begun) return null;
+    if (beginnings.has(data.type) && this.#earlier.begun) return [];
     const item = data.item as Item | undefined;
+    if (data.type === "response.output_item.done" && item !== undefined) this.#done.push(item);
     this.#holds ||= endings.has(data.type) || (item !== undefined && responses.calls(item).length > 0);
-    if (this.#holds) return null;
+    if (this.#holds) return [];
     this.#passed = true;
     if (data.type === "response.output_item.done") this.#items++;
-    return moved(event, this.#earlier.before.items.length);
+    return [moved(event, this.#earlier.before.items.length)];
   }
 
+  /** Some servers give the items only as they are done. */
   reply(): Json | undefined {
-    return this.#reply;
+    const reply = this.#reply;
+    return reply === undefined || items(reply).length > 0 ? reply : { ...reply, output: this.#done };
   }
 }
 
