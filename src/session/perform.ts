@@ -31,7 +31,7 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   // On disk before anything is overwritten: after a power loss the left state must not be gone from both places.
   await deps.objects.sync();
   catalog.markDurable(left.id);
-  leaveFiles(deps, move.thread.id, captured === null ? null : left);
+  leaveFiles(deps, move.thread.id, captured === null ? null : left, move.by === "agent" && move.delivered);
   fault("rewind.safety");
 
   const attribution =

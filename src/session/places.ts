@@ -34,11 +34,20 @@ export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedStat
   const place = catalog.place(thread.id) ?? nowhere;
   const pending = undelivered(deps, thread);
   const taken = state.kind === "step" && isTakenOver(deps, pending, thread.head);
-  const here = isHere(deps, thread, place, state);
+  const stands = isHere(deps, thread, place, state);
+  const before = stands && state.kind !== "step" ? place.left : undefined;
+  const here = stands && before === undefined;
+  const again = state.kind === "step" && state.from !== undefined && place.storing?.from === state.from;
+  const follows = here && state.kind === "step" && state.from !== undefined;
+  const storing = follows ? { name: state.name, from: state.from as string } : place.storing;
+  if (follows) catalog.setPlace(thread.id, { ...place, storing });
   const wait = (): void =>
-    catalog.setPlace(thread.id, { ...place, waiting: [...new Set([...place.waiting, state.name])] });
-  if (!here) {
-    const row = inherited(deps, thread, state);
+    catalog.setPlace(thread.id, { ...place, storing, waiting: [...new Set([...place.waiting, state.name])] });
+  if (before !== undefined) catalog.nameState(thread.id, state.name, before);
+  else if (!here) {
+    // What led to it ran once; the framework tries to store it again.
+    const tried = again ? catalog.stateNamed(thread.id, place.storing?.name ?? "") : undefined;
+    const row = tried ?? inherited(deps, thread, state);
     if (row !== undefined) catalog.nameState(thread.id, state.name, row.id);
     else if (state.from !== undefined && place.waiting.includes(state.from)) wait();
   } else if (pending.length > 0 && !taken) {
@@ -49,7 +58,7 @@ export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedStat
   else catalog.nameState(thread.id, state.name, thread.head);
   return () => {
     const now = catalog.place(thread.id) ?? nowhere;
-    if (here) catalog.setPlace(thread.id, { ...now, at: advanced(now.at, state) });
+    if (here) catalog.setPlace(thread.id, { ...now, at: advanced(now.at, state), left: undefined, storing: undefined });
     if (taken) catalog.markDelivered(thread.id);
   };
 }
@@ -102,17 +111,23 @@ export function describeFiles({ catalog, coordinator }: SessionDeps, thread: num
   const place = catalog.place(thread);
   if (place === null) return;
   for (const name of place.waiting) catalog.nameState(thread, name, row.id);
-  catalog.setPlace(thread, { at: place.at, touched: coordinator.inTool(), waiting: [] });
+  catalog.setPlace(thread, { at: place.at, touched: coordinator.inTool(), waiting: [], storing: place.storing });
 }
 
-/** The files are about to move. @param left what they are, where that is known */
-export function leaveFiles(deps: SessionDeps, thread: number, left: CheckpointRow | null): void {
+/**
+ * The files are about to move.
+ * @param left what they are, where that is known
+ * @param untold the framework learns of it by the state that follows
+ */
+export function leaveFiles(deps: SessionDeps, thread: number, left: CheckpointRow | null, untold = false): void {
   const { catalog } = deps;
   if (left !== null && left.state !== "not-restorable") describeFiles(deps, thread, left);
   for (const { id } of catalog.threads()) {
     const place = catalog.place(id);
     if (place !== null && place.waiting.length > 0) catalog.setPlace(id, { ...place, waiting: [] });
   }
+  const place = catalog.place(thread);
+  if (place !== null && untold && left !== null) catalog.setPlace(thread, { ...place, left: left.id });
 }
 
 export interface PositionActions {
@@ -150,8 +165,9 @@ export async function alignPosition(
   const target = (stays && !elsewhere) || asIs ? undefined : innermost(deps, thread, position);
   const pending = undelivered(deps, thread);
   const stand = (touched: boolean): void => {
-    const { waiting } = catalog.place(thread.id) ?? nowhere;
-    catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting });
+    const { waiting, storing } = catalog.place(thread.id) ?? nowhere;
+    const left = stays ? place.left : undefined;
+    catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting, storing, left });
   };
   const stay = async (): Promise<Alignment> => {
     stand(place.touched);

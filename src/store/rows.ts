@@ -20,6 +20,10 @@ export interface Place {
   readonly touched: boolean;
   /** States to which the files belong as they are now; the next checkpoint of them is theirs. */
   readonly waiting: readonly string[];
+  /** The agent's own rewind has moved the files, and no stored state tells of it yet: the checkpoint to which those of `at` belong. */
+  readonly left?: number | undefined;
+  /** The state that follows from where the files were, and that the framework has not stored yet. */
+  readonly storing?: { readonly name: string; readonly from: string } | undefined;
 }
 
 export interface ManifestRow {
