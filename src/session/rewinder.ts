@@ -153,8 +153,12 @@ export class Rewinder {
   }
 
   /** Brings the environment (unless it is there already) and the head to where the framework stands. Runs alone. */
-  async follow(thread: ThreadRow, target: CheckpointRow, scope: "both" | "context" = "both"): Promise<void> {
-    await performMove(this.#deps, { ...alignment(thread, target), scope });
+  async follow(
+    thread: ThreadRow,
+    target: CheckpointRow,
+    { scope = "both", external = "restore" }: Partial<Pick<Move, "scope" | "external">> = {},
+  ): Promise<void> {
+    await performMove(this.#deps, { ...alignment(thread, target), scope, external });
   }
 
   /** The same answer again; the environment is brought there if it has moved on since. */
