@@ -182,6 +182,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     staleness: makeStaleness(),
     effects: noEffectRules,
     running: new Set(),
+    toolsBegun: new Map(),
     restoresChannels: new Map(),
     reached: new Map(),
     track: () => {},

@@ -180,6 +180,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       staleness: makeStaleness(),
       effects: effectRules(chosen),
       running: new Set(),
+      toolsBegun: new Map(),
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),

@@ -5,6 +5,7 @@ import { endedRefusal, isRewindError, type Rewind, type RewindRequest } from "ag
 import { createMiddleware, MiddlewareError, ToolInvocationError } from "langchain";
 import { type ChannelKinds, kindsOf, ownChannels } from "../graph-state/channels.ts";
 import { runTool } from "../graph-state/effects.ts";
+import { goesOnInside } from "../graph-state/inside.ts";
 import { boundariesOf, callsOf, lastAiIndex } from "../graph-state/messages.ts";
 import { decide } from "../graph-state/model-call.ts";
 import { messagesUpdate } from "../graph-state/restore.ts";
@@ -98,11 +99,12 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
       const { name, id: callId = "" } = request.toolCall;
       const endable = delegating.has(name);
       const travel = isTravel(request.runtime.configurable);
+      const goesOn = () => goesOnInside(request.runtime.configurable);
       return runToolCall<Awaited<ReturnType<typeof handler>>>({
         thread,
         call: request.toolCall,
         calls: callsOf(messages[at]),
-        enter: () => thread.enterTool(boundariesOf(before), { endable, travel }),
+        enter: () => thread.enterTool(boundariesOf(before), { endable, travel, goesOn }),
         async run(signal) {
           if (signal === undefined) return handler(request);
           try {

@@ -19,6 +19,7 @@ import {
 } from "agentrewind";
 import { type ChannelKinds, kindsOf, ownBut, ownChannels } from "../graph-state/channels.ts";
 import { runTool } from "../graph-state/effects.ts";
+import { goesOnInside } from "../graph-state/inside.ts";
 import { boundariesOf, callsOf, lastAiIndex, mark } from "../graph-state/messages.ts";
 import { decide } from "../graph-state/model-call.ts";
 import { makeThreads } from "../graph-state/threads.ts";
@@ -67,6 +68,7 @@ interface Where {
   /** The whole graph's, where its checkpointer pairs states and files; another than `own` inside of a part of the graph. */
   readonly root: Thread | undefined;
   readonly at: Pick<AlignOptions, "position" | "replay" | "travel">;
+  readonly goesOn: () => Promise<boolean>;
 }
 
 /**
@@ -112,30 +114,32 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     const threadId = threadIdOf(config);
     const position = positionOf(config);
     const at = { position, replay, travel: isTravel(configurableOf(config)) };
-    if (!(saver instanceof RewindSaver) || threadId === undefined) return { own, root: undefined, at };
+    const goesOn = () => goesOnInside(configurableOf(config));
+    if (!(saver instanceof RewindSaver) || threadId === undefined) return { own, root: undefined, at, goesOn };
     if (durabilityOf(config) === "exit") {
       throw new RewindError("DURABILITY_EXIT", 'With durability "exit" LangGraph stores no state before the end.', {
         hint: 'Run the graph with durability "sync" or "async".',
       });
     }
     await pairs.settled(threadId, position);
-    return { own, root: threads.ofGraph(configurableOf(config)), at };
+    return { own, root: threads.ofGraph(configurableOf(config)), at, goesOn };
   }
 
   /** @param unasked no reply asked for it */
   async function enter(
-    { own, root, at }: Where,
+    { own, root, at, goesOn }: Where,
     boundaries: Iterable<Boundary>,
     unasked: boolean,
   ): ReturnType<Thread["enterTool"]> {
     const { travel = false } = at;
-    if (root === undefined) return own.enterTool(boundaries, { unasked, travel });
+    if (root === undefined) return own.enterTool(boundaries, { unasked, travel, goesOn });
     const outer = await root.enterTool(root === own ? boundaries : [], {
       ...at,
+      goesOn,
       unasked: unasked || root !== own,
     });
     if (outer === undefined || root === own) return outer;
-    const inner = await own.enterTool(boundaries, { placed: true, unasked, travel });
+    const inner = await own.enterTool(boundaries, { placed: true, unasked, travel, goesOn });
     if (inner === undefined) {
       outer();
       return undefined;

@@ -1,7 +1,7 @@
 // Where does the framework's own state stand? Its context decides, and the environment follows (invariant 9).
 import { RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
-import type { Alignment, Boundary } from "./alignment.ts";
+import type { Aligned, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
 import { deliver, isTakenOver, undelivered } from "./pending.ts";
 import { replyName } from "./turn.ts";
@@ -27,7 +27,7 @@ export async function alignThread(
   boundaries: Iterable<Boundary>,
   { at, placed, travel }: { readonly at: "model" | "tools"; readonly placed: boolean; readonly travel: boolean },
   actions: AlignActions,
-): Promise<Alignment> {
+): Promise<Aligned> {
   const { catalog } = deps;
   let known: CheckpointRow | undefined;
   let toolsSince = false;
@@ -62,14 +62,17 @@ export async function alignThread(
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
-      at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && known.tools === "ran";
+      at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
     if (!wentBack || !(await actions.changedSince(known))) {
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
   } else if (toolsSince && !placed) throw diverged(deps, known, thread);
   await actions.move(known, placed ? "context" : "both");
-  return { status: "moved", checkpoint, epoch: catalog.epoch() };
+  return { status: "moved", checkpoint, epoch: catalog.epoch(), begins: "unseen" };
 }
+
+/** Whether tools began behind it. */
+const hasTools = ({ tools }: CheckpointRow): boolean => tools === "running" || tools === "ran";
 
 function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): CheckpointRow | undefined {
   if (boundary.returnedTo === undefined) return undefined;

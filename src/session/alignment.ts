@@ -10,6 +10,12 @@ export interface Boundary {
   readonly returnedTo?: string;
 }
 
+/** What the session itself is told besides, before a tool. */
+export type Aligned = Alignment & {
+  /** No tool has run from where the framework stands; "captured": and the head has the files as they are. */
+  readonly begins?: "captured" | "unseen" | undefined;
+};
+
 export type Alignment = {
   /** Of the moment at which this was found out; give it to `beginTurn`. */
   readonly epoch: number;

@@ -21,6 +21,11 @@ export interface Reached {
   readonly store: () => Promise<StoredContext>;
 }
 
+export interface BegunTools {
+  readonly checkpoint: number;
+  ended: boolean;
+}
+
 export interface SessionDeps {
   readonly catalog: Catalog;
   readonly objects: Objects;
@@ -34,6 +39,8 @@ export interface SessionDeps {
   readonly effects: EffectRules;
   /** Effects whose calls run in this process. */
   readonly running: Set<number>;
+  /** By thread: the checkpoint behind which tools of this process were entered last, and whether one of them has ended. */
+  readonly toolsBegun: Map<number, BegunTools>;
   /** Sums up lessons that have become too long to tell. */
   readonly summarizeLessons?: ((lessons: readonly Lesson[]) => string | Promise<string>) | undefined;
   /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */

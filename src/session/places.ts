@@ -1,7 +1,7 @@
 // Where a framework stands among states that it names itself (LangGraph's checkpoint ids), and which checkpoint each of them belongs to.
 import type { CheckpointRow, Place, RewindRow, ThreadRow } from "../store/rows.ts";
 import { requireRestorable } from "./admissible.ts";
-import type { Alignment } from "./alignment.ts";
+import type { Aligned } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
 import { decision, deliver, isTakenOver, undelivered } from "./pending.ts";
 import type { RewindResult } from "./types.ts";
@@ -131,8 +131,8 @@ export function leaveFiles(deps: SessionDeps, thread: number, left: CheckpointRo
 }
 
 export interface PositionActions {
-  /** Makes a checkpoint of the files as they are, or finds the head to be one. */
-  step(): Promise<void>;
+  /** Makes a checkpoint of the files as they are, or finds the head to be one. False where they cannot be captured. */
+  step(): Promise<boolean>;
   move(target: CheckpointRow): Promise<void>;
   result(row: RewindRow): Promise<RewindResult>;
 }
@@ -152,7 +152,7 @@ export async function alignPosition(
   given: Position,
   { at, anew, travel }: Run,
   actions: PositionActions,
-): Promise<Alignment | undefined> {
+): Promise<Aligned | undefined> {
   const { catalog } = deps;
   const place = catalog.place(thread.id);
   if (place === null) return undefined;
@@ -169,16 +169,17 @@ export async function alignPosition(
     const left = stays ? place.left : undefined;
     catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting, storing, left });
   };
-  const stay = async (): Promise<Alignment> => {
+  const stay = async (): Promise<Aligned> => {
     stand(place.touched);
+    let begins: Aligned["begins"] = place.touched ? undefined : "unseen";
     if (at === "tools") {
-      if (place.waiting.length > 0) await actions.step();
+      if (place.waiting.length > 0) begins = (await actions.step()) ? "captured" : undefined;
       stand(true);
     }
     const head = catalog.threads().find((row) => row.id === thread.id)?.head ?? null;
     return head === null
       ? { status: "new", epoch: catalog.epoch() }
-      : { status: "current", checkpoint: idOf(deps, head), epoch: catalog.epoch() };
+      : { status: "current", checkpoint: idOf(deps, head), epoch: catalog.epoch(), begins };
   };
   if (target === undefined) return pending.length > 0 ? deliver(deps, pending, actions.result) : stay();
   if (pending.length > 0) {
@@ -196,7 +197,7 @@ export async function alignPosition(
   catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
   await actions.move(target);
   stand(at === "tools");
-  return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch() };
+  return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch(), begins: "unseen" };
 }
 
 /**
@@ -232,6 +233,20 @@ export async function checkoutPosition(
   const { waiting } = catalog.place(thread.id) ?? nowhere;
   catalog.setPlace(thread.id, { at: keeps ? place.at : position, touched: false, waiting });
   return target;
+}
+
+/** Brings the files back to where the framework stands, before a tool runs there. */
+export async function moveInPlace(
+  { catalog }: SessionDeps,
+  thread: ThreadRow,
+  move: () => Promise<void>,
+): Promise<void> {
+  const place = catalog.place(thread.id);
+  // Nowhere while they move: killed in between, that is found out.
+  if (place !== null) catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  await move();
+  const { waiting } = catalog.place(thread.id) ?? nowhere;
+  if (place !== null) catalog.setPlace(thread.id, { ...place, touched: true, waiting });
 }
 
 const idOf = ({ catalog }: SessionDeps, head: number): string =>

@@ -119,8 +119,12 @@ export class Recorder {
     return row;
   }
 
-  /** A checkpoint of the files alone, none where they are those of the head. Runs alone. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
-  step(name: string): Promise<void> {
+  /**
+   * A checkpoint of the files alone, none where they are those of the head. Runs alone.
+   * @returns whether the head has the files now
+   * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`
+   */
+  step(name: string): Promise<boolean> {
     const { catalog, environment, objects, track } = this.#deps;
     return objects.use(async () => {
       const thread = catalog.thread(name) as ThreadRow;
@@ -132,9 +136,13 @@ export class Recorder {
         captured = await capture.captured;
       } catch (error) {
         if (this.#deps.onCaptureFailure === "stop") throw failed("The files", reasonOf(error));
-        return leaveFiles(this.#deps, thread.id, null);
+        leaveFiles(this.#deps, thread.id, null);
+        return false;
       }
-      if (head !== undefined && isSame(head, captured)) return describeFiles(this.#deps, thread.id, head);
+      if (head !== undefined && isSame(head, captured)) {
+        describeFiles(this.#deps, thread.id, head);
+        return true;
+      }
       const context = await this.storeContext(thread, null);
       const changes = await this.#changesSince(head, captured);
       const row = catalog.addCheckpoint(
@@ -165,6 +173,7 @@ export class Recorder {
       durable.catch(ignore);
       track(durable);
       if (this.#deps.gate === "durable") await durable;
+      return true;
     });
   }
 
@@ -217,18 +226,18 @@ export class Recorder {
     if (!tools) {
       if (row.tools === "unknown") catalog.markTools(row.id, "none", null);
     } else if (look === "tool") catalog.markTools(row.id, "waiting", null);
-    else await coordinator.exclusive(() => this.look(row));
+    else await coordinator.exclusive(() => this.look(row, "ran"));
   }
 
   /** Looks at the files before tools run. Runs alone. */
-  async look(row: CheckpointRow): Promise<void> {
+  async look(row: CheckpointRow, mark: "running" | "ran"): Promise<void> {
     const { catalog, environment, objects } = this.#deps;
     if (row.state === "not-restorable") return;
     const start = performance.now();
     try {
       await objects.use(async () => {
         const now = await environment.capture().captured;
-        catalog.markTools(row.id, "ran", now.manifest);
+        catalog.markTools(row.id, mark, now.manifest);
       });
     } catch {
       catalog.markTools(row.id, "unknown", null);

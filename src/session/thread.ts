@@ -13,11 +13,11 @@ import {
   requireRestorable,
 } from "./admissible.ts";
 import { alignThread } from "./align.ts";
-import type { Alignment, Boundary } from "./alignment.ts";
+import type { Aligned, Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import { requireCrossable } from "./crossed.ts";
-import type { SessionDeps } from "./deps.ts";
+import type { BegunTools, SessionDeps } from "./deps.ts";
 import type { ToolArguments } from "./effect-rules.ts";
 import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
 import { Effects } from "./effects.ts";
@@ -25,7 +25,15 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
-import { alignPosition, checkoutPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
+import {
+  alignPosition,
+  checkoutPosition,
+  isKnown,
+  moveInPlace,
+  type NamedState,
+  type Position,
+  pairState,
+} from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
@@ -64,6 +72,11 @@ export interface AlignOptions {
   readonly external?: "keep" | "restore";
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
   readonly unasked?: boolean;
+  /**
+   * For `enterTool`, of adapters that enter every tool, and whose framework runs a tool again that a killed process had begun: whether what ran inside of it goes on
+   * from where it was instead. Where not, and no other tool of the reply had ended, the files are brought back to where the tools began.
+   */
+  readonly goesOn?: () => Promise<boolean>;
   /** For `enterTool`: a rewind ends the tool (`RunningTool.signal`) instead of waiting until it is done. */
   readonly endable?: boolean;
 }
@@ -409,21 +422,74 @@ export class Thread {
    * @throws PAIR_DIVERGED
    */
   async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<RunningTool | undefined> {
-    const { coordinator, catalog } = this.#deps;
+    const { coordinator } = this.#deps;
     return coordinator.exclusive(async () => {
       const aligned = await this.#align(boundaries, "tools", options);
       if (aligned.status === "deliver") return undefined;
-      if (aligned.status !== "new") {
-        const { thread } = this.#tree;
-        const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
-        const begins = row.tools === "waiting" || (options.unasked === true && row.tools === "none");
-        if (begins && row.id === catalog.headOf((thread as ThreadRow).id)) await this.#recorder.look(row);
-      }
-      return coordinator.enterTool({ endable: options.endable === true, thread: this.name });
+      const begun = aligned.status === "new" ? undefined : await this.#beginTools(aligned, options);
+      const running = coordinator.enterTool({ endable: options.endable === true, thread: this.name });
+      if (begun === undefined) return running;
+      const leave = (): void => {
+        running();
+        this.#toolEnded(begun);
+      };
+      return Object.assign(leave, { run: running.run, signal: running.signal });
     });
   }
 
-  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Alignment> {
+  /** Notes that tools run behind the head; undefined where that is not followed. */
+  async #beginTools(
+    aligned: Aligned & { readonly checkpoint: string },
+    { unasked = false, placed = false, goesOn }: AlignOptions,
+  ): Promise<BegunTools | undefined> {
+    const { catalog, toolsBegun } = this.#deps;
+    const thread = this.#tree.made();
+    const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
+    const first = row.tools === "waiting" || (unasked && row.tools === "none");
+    if (row.id !== thread.head || (row.tools === "none" && !unasked)) return undefined;
+    if (goesOn === undefined) {
+      if (first) await this.#recorder.look(row, "ran");
+      return undefined;
+    }
+    const known = toolsBegun.get(thread.id);
+    const begun: BegunTools = { checkpoint: row.id, ended: false };
+    const begins = first ? (aligned.begins ?? "unseen") : aligned.begins;
+    if (begins === "captured") catalog.markTools(row.id, "running", manifestOf(row));
+    else if (begins === "unseen") await this.#recorder.look(row, "running");
+    else if (row.tools === "running" && known?.checkpoint !== row.id) {
+      // Another process died inside of its tools.
+      if (await goesOn()) {
+        catalog.toolEnded(row.id);
+        return undefined;
+      }
+      if (!placed && (await this.#changedSince(row))) {
+        await moveInPlace(this.#deps, thread, () => this.#rewinder.follow(thread, row, { external: "keep" }));
+      }
+      await this.#recorder.look(row, "running");
+    } else return known?.checkpoint === row.id ? known : undefined;
+    toolsBegun.set(thread.id, begun);
+    return begun;
+  }
+
+  #toolEnded(begun: BegunTools): void {
+    if (begun.ended) return;
+    begun.ended = true;
+    try {
+      this.#deps.assertOpen();
+      this.#deps.catalog.toolEnded(begun.checkpoint);
+    } catch (error) {
+      // Whoever holds the workspace by now knows nothing of this tool.
+      if (!isRewindError(error, "CLOSED") && !isRewindError(error, "HOLDER_CHANGED")) throw error;
+    }
+  }
+
+  /** Whether the files differ from those at the moment in which the checkpoint's tools could begin. */
+  async #changedSince(row: CheckpointRow): Promise<boolean> {
+    const { manifest } = await this.#deps.environment.capture().captured;
+    return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
+  }
+
+  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Aligned> {
     const { position, replay, placed = false, travel = false, external = "restore" } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
@@ -439,10 +505,7 @@ export class Thread {
     return alignThread(this.#deps, thread, boundaries, run, {
       move,
       result,
-      changedSince: async (row) => {
-        const { manifest } = await this.#deps.environment.capture().captured;
-        return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
-      },
+      changedSince: (row) => this.#changedSince(row),
     });
   }
 

@@ -224,6 +224,9 @@ export function openCatalog(sql: Sql, environment: string) {
         );
       });
     },
+    toolEnded: (id: number): void => {
+      run("UPDATE checkpoint SET tools = 'ran' WHERE id = ? AND tools = 'running'", id);
+    },
     setLabel: (id: number, label: string): void => {
       run("UPDATE checkpoint SET label = ? WHERE id = ?", label, id);
     },

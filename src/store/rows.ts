@@ -31,8 +31,11 @@ export interface ManifestRow {
   readonly processes: string | null;
 }
 
-/** `none`: no tool ran behind it; `waiting`: none has begun yet; `ran`: tools ran, from the state `tools_from` on; `unknown`: nobody said. */
-export type ToolsMark = "none" | "waiting" | "ran" | "unknown";
+/**
+ * `none`: no tool ran behind it; `waiting`: none has begun yet; `running`: tools have begun, from the state `tools_from` on, and none has ended;
+ * `ran`: one has; `unknown`: nobody said.
+ */
+export type ToolsMark = "none" | "waiting" | "running" | "ran" | "unknown";
 
 export interface CheckpointRow {
   readonly id: number;

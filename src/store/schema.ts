@@ -136,6 +136,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX named_state_checkpoint ON named_state(checkpoint);
   ALTER TABLE thread ADD COLUMN place TEXT;
   `,
+  // `checkpoint.tools` may be 'running', which older readers would not take for tools that ran.
+  "",
 ];
 
 export const formatVersion = migrations.length;

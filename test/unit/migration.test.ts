@@ -42,6 +42,11 @@ test("F-1: a catalog of format 1 is brought to this format with everything that 
     [3, 2, 0],
   ]);
   expect(catalog.rewinds(1)).toMatchObject([{ id: 7, key: "key", left_at: 3, left_seq: 2, target: 1, target_seq: 0 }]);
+  expect(catalog.checkpoints(1).map(({ tools, tools_files: from }) => [tools, from])).toEqual([
+    ["ran", "f"],
+    ["ran", "f"],
+    ["ran", "f"],
+  ]);
   const lesson = {
     id: 9,
     text: "learned",
