@@ -10,6 +10,7 @@ import {
   makeGraph,
   onThread,
   openScene,
+  run,
   type Scene,
   type State,
   start,
@@ -59,8 +60,8 @@ it.each(durabilities)(
     const saver = new FailsOnce((messages) => messages.at(-1)?.getType() === "tool");
     const { app } = makeGraph(scene, { saver });
     const config = onThread("t1", { durability });
-    await expect(app.invoke({ messages: [start] }, config)).rejects.toThrow("the saver's disk is gone");
-    const state = (await app.invoke(null, config)) as unknown as State;
+    await expect(run(app, start, config)).rejects.toThrow("the saver's disk is gone");
+    const state = await run(app, null, config);
     expect(scene.files()).toEqual(["one", "two"]);
     expect(written(state)).toEqual(["one", "two"]);
   },
@@ -82,8 +83,8 @@ it.each(durabilities)(
     const saver = new FailsOnce((messages) => messages.some((message) => message.text.includes("You are back at")));
     const { app } = makeGraph(scene, { saver });
     const config = onThread("t1", { durability });
-    await expect(app.invoke({ messages: [start] }, config)).rejects.toThrow("the saver's disk is gone");
-    const state = (await app.invoke({ messages: [user("next")] }, config)) as unknown as State;
+    await expect(run(app, start, config)).rejects.toThrow("the saver's disk is gone");
+    const state = await run(app, user("next"), config);
     expect(scene.files()).toEqual(written(state));
   },
 );
