@@ -25,6 +25,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
+import { requireOthersKept } from "./others.ts";
 import { alignPosition, isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
@@ -335,7 +336,7 @@ export class Thread {
    * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
    * brings the environment to it (invariant 9).
    * @param boundaries the framework's messages, newest first
-   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE
+   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE; SHARED_ENVIRONMENT when that would take back what another thread did
    */
   async align(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
@@ -398,16 +399,21 @@ export class Thread {
     const { position, replay, placed = false, external = "restore" } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
-    const move = (target: CheckpointRow, scope: "both" | "context" = "both") =>
+    const admit = (target: CheckpointRow) => requireOthersKept(this.#deps, thread, target);
+    const follow = (target: CheckpointRow, scope: "both" | "context" = "both") =>
       this.#rewinder.follow(thread, target, { scope, external });
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
     if (replay !== undefined) this.#replays.add(replay);
-    const aligned = position && (await alignPosition(this.#deps, thread, position, at, anew, { step, move, result }));
+    const aligned =
+      position && (await alignPosition(this.#deps, thread, position, at, anew, { step, admit, move: follow, result }));
     if (aligned !== undefined) return aligned;
     return alignThread(this.#deps, thread, boundaries, at, placed, {
-      move,
+      async move(target, scope) {
+        if (scope !== "context") await admit(target);
+        await follow(target, scope);
+      },
       result,
       changedSince: async (row) => {
         const { manifest } = await this.#deps.environment.capture().captured;
