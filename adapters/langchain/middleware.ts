@@ -12,6 +12,7 @@ import { makeThreads } from "../graph-state/threads.ts";
 import { runToolCall } from "../graph-state/tool-call.ts";
 import { failure, type HumanMessages, makeTools, refusal, toolNames } from "../graph-state/tools.ts";
 import { type AgentLike, isOwn, toolWrappersOf } from "./channels.ts";
+import { startsOver } from "./starts-over.ts";
 import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 
 export interface RewindMiddlewareOptions {
@@ -75,6 +76,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         signal: request.runtime.signal,
         kinds,
         humanMessages,
+        align: { startsOver: options.thread === undefined && startsOver(request.runtime.configurable, stored) },
         ask: async (messages) => handler({ ...request, messages }),
         messageOf: (reply) => (AIMessage.isInstance(reply) ? reply : undefined),
         withMessage: (_reply, message) => message as Reply,

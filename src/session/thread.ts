@@ -13,6 +13,7 @@ import {
   requireRestorable,
 } from "./admissible.ts";
 import { alignThread } from "./align.ts";
+import { alignToStart } from "./align-start.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
@@ -59,6 +60,8 @@ export interface AlignOptions {
   readonly replay?: object | undefined;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
+  /** The framework went back to before the conversation's first decision, on purpose: where it shows nothing that is known, the files go to the thread's first decision. */
+  readonly startsOver?: boolean;
   /** Files that somebody else changed, where the environment is moved. Default "restore". */
   readonly external?: "keep" | "restore";
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
@@ -409,17 +412,20 @@ export class Thread {
     const aligned =
       position && (await alignPosition(this.#deps, thread, position, at, anew, { step, admit, move: follow, result }));
     if (aligned !== undefined) return aligned;
-    return alignThread(this.#deps, thread, boundaries, at, placed, {
-      async move(target, scope) {
-        if (scope !== "context") await admit(target);
-        await follow(target, scope);
-      },
+    const move = async (target: CheckpointRow, scope: "both" | "context"): Promise<void> => {
+      if (scope !== "context") await admit(target);
+      await follow(target, scope);
+    };
+    const compared = await alignThread(this.#deps, thread, boundaries, at, placed, {
+      move,
       result,
       changedSince: async (row) => {
         const { manifest } = await this.#deps.environment.capture().captured;
         return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
       },
     });
+    if (compared.status !== "new" || options.startsOver !== true) return compared;
+    return alignToStart(this.#deps, thread, move);
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */
