@@ -1,4 +1,4 @@
-// Every code block of the docs runs: TypeScript against a model server, shell lines with the real command.
+// Every code block of the docs compiles and runs: TypeScript against a model server, shell lines with the real command.
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -27,6 +27,8 @@ const blocks: Block[] = files.flatMap((file) =>
   })),
 );
 
+const typescript = blocks.filter((block) => block.language === "ts");
+
 /** A folder with a workspace "repo" in it, and an environment whose store and model are our own. */
 async function stage(): Promise<{ folder: string; env: NodeJS.ProcessEnv }> {
   const folder = mkdtempSync(join(tmpdir(), "arw-docs-"));
@@ -47,11 +49,25 @@ async function stage(): Promise<{ folder: string; env: NodeJS.ProcessEnv }> {
 }
 
 test("there are blocks to run, and all are of a kind that is run", () => {
-  expect(blocks.filter((block) => block.language === "ts").length).toBeGreaterThan(1);
+  expect(typescript.length).toBeGreaterThan(1);
   expect(blocks.filter((block) => !["ts", "sh"].includes(block.language)).map((block) => block.title)).toEqual([]);
 });
 
-for (const { title, code } of blocks.filter((block) => block.language === "ts")) {
+test("the TypeScript of all blocks compiles under strict, with the types that a user gets", async () => {
+  const folder = mkdtempSync(join(root, "test", ".docs-types-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const compilerOptions = {
+    ...{ strict: true, noEmit: true, skipLibCheck: true, types: ["node"] },
+    ...{ module: "NodeNext", moduleResolution: "NodeNext", target: "ES2022", lib: ["ESNext", "DOM"] },
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+  for (const { title, code } of typescript) writeFileSync(join(folder, `${title.replace(/\W+/g, "-")}.ts`), code);
+  const compiler = [join(root, "node_modules/typescript/bin/tsc"), "-p", folder];
+  const { stdout } = await run(process.execPath, compiler).catch((error: { stdout: string }) => error);
+  expect(stdout).toBe("");
+});
+
+for (const { title, code } of typescript) {
   test(`${title} runs`, async () => {
     const { folder, env } = await stage();
     const script = join(root, "test", `.docs-${process.pid}-${title.replace(/\W+/g, "-")}.mts`);

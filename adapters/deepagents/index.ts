@@ -1,2 +1,2 @@
 // `agentrewind/deepagents`: the environment as a deepagents backend. The middleware is the one of `agentrewind/langchain`.
-export { type RewindBackendOptions, rewindBackend } from "./backend.ts";
+export { type RewindBackend, type RewindBackendOptions, rewindBackend } from "./backend.ts";

@@ -40,6 +40,10 @@ export function lastAiIndex(messages: readonly BaseMessage[]): number {
   return messages.findLastIndex((message) => AIMessage.isInstance(message));
 }
 
+/** Nothing of a model's is among them yet, and nothing of ours. */
+export const isBegin = (messages: readonly BaseMessage[]): boolean =>
+  !messages.some((message) => AIMessage.isInstance(message) || message.additional_kwargs?.[mark] !== undefined);
+
 export const callsOf = (message: unknown): NonNullable<AIMessage["tool_calls"]> =>
   AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
 

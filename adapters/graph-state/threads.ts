@@ -1,8 +1,8 @@
 // Which of our threads a run of the agent belongs to.
 import { randomBytes } from "node:crypto";
-import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import type { BaseMessage } from "@langchain/core/messages";
 import type { Rewind, Thread } from "agentrewind";
-import { anchorsOf, mark } from "./messages.ts";
+import { anchorsOf, isBegin } from "./messages.ts";
 import { langchainSerializer } from "./serializer.ts";
 
 interface Configurable {
@@ -70,9 +70,6 @@ export function makeThreads(rewind: Rewind, fixed: string | undefined, restoresC
 }
 
 const randomHex = (): string => randomBytes(4).toString("hex");
-
-const isBegin = (messages: readonly BaseMessage[]): boolean =>
-  !messages.some((message) => AIMessage.isInstance(message) || message.additional_kwargs?.[mark] !== undefined);
 
 /** An agent that is a node keeps its conversation from one run of the graph to the next; one that a tool calls has a new one each time. */
 function stepName(step: string): string {

@@ -14,6 +14,7 @@ import { runToolCall } from "../graph-state/tool-call.ts";
 import { failure, type HumanMessages, makeTools, refusal, toolNames } from "../graph-state/tools.ts";
 import { isTravel, keepsStates } from "../graph-state/travel.ts";
 import { type AgentLike, isOwn, toolWrappersOf } from "./channels.ts";
+import { startsOver } from "./starts-over.ts";
 import { delegatingToolsOf, endedBy, isSubagent, notForSubagents, unlessEnded } from "./subagents.ts";
 
 export interface RewindMiddlewareOptions {
@@ -78,7 +79,11 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
         signal: request.runtime.signal,
         kinds,
         humanMessages,
-        align: { travel: isTravel(request.runtime.configurable), ...(keepsStates() ? {} : { external }) },
+        align: {
+          travel: isTravel(request.runtime.configurable),
+          startsOver: options.thread === undefined && startsOver(request.runtime.configurable, stored),
+          ...(keepsStates() ? {} : { external }),
+        },
         begins: !keepsStates() && !stored.some((message) => AIMessage.isInstance(message)),
         ask: async (messages) => handler({ ...request, messages }),
         messageOf: (reply) => (AIMessage.isInstance(reply) ? reply : undefined),

@@ -157,7 +157,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     tools,
 
     /** The node that asks the model: a pair at every decision, and its reply waits until that is captured. */
-    modelNode<Given, Update>(callModel: ModelNode<Given, Update>) {
+    modelNode<Given = { readonly messages: BaseMessage[] }, Update = unknown>(callModel: ModelNode<Given, Update>) {
       return async (state: Given, config: LangGraphRunnableConfig): Promise<Update> => {
         const stored = messagesOf(state);
         const where = await locate(config, threads.ofModelCall(config.configurable, stored));

@@ -53,7 +53,7 @@ export async function attribute(
 }
 
 /** A folder whose times moved only because something in it changed is nobody's change of its own. */
-function collect(changes: FileChanges, into: Set<string>): void {
+export function collect(changes: FileChanges, into: Set<string>): void {
   const rest = { ...changes, mode: [] };
   const parents = new Set(changedPaths(rest).map((path) => path.slice(0, Math.max(0, path.lastIndexOf("/")))));
   for (const path of changedPaths(rest)) into.add(path);

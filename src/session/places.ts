@@ -133,6 +133,8 @@ export function leaveFiles(deps: SessionDeps, thread: number, left: CheckpointRo
 export interface PositionActions {
   /** Makes a checkpoint of the files as they are, or finds the head to be one. False where they cannot be captured. */
   step(): Promise<boolean>;
+  /** @throws SHARED_ENVIRONMENT */
+  admit(target: CheckpointRow): Promise<void>;
   move(target: CheckpointRow): Promise<void>;
   result(row: RewindRow): Promise<RewindResult>;
 }
@@ -193,6 +195,7 @@ export async function alignPosition(
   }
   if ((target.id === thread.head || target.id === decision(deps, thread.head)?.id) && !place.touched) return stay();
   requireRestorable(deps, target, "both");
+  await actions.admit(target);
   // Nowhere while they move: killed in between, that is found out.
   catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
   await actions.move(target);

@@ -17,6 +17,7 @@ import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { type Move, type MoveResult, manifestOf, nothing } from "./move.ts";
+import { requireOthersKept } from "./others.ts";
 import { cleanPaths, selectPaths } from "./paths.ts";
 import { attributedLine, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
@@ -164,8 +165,11 @@ export class Rewinder {
   /** The same answer again; the environment is brought there if it has moved on since. */
   async #repeat(thread: ThreadRow, done: RewindRow): Promise<RewindResult> {
     requireKept(done);
-    if (thread.head !== done.target)
-      await this.follow(thread, this.#deps.catalog.checkpoint(done.target) as CheckpointRow);
+    if (thread.head !== done.target) {
+      const target = this.#deps.catalog.checkpoint(done.target) as CheckpointRow;
+      await requireOthersKept(this.#deps, thread, target);
+      await this.follow(thread, target);
+    }
     return this.result(done);
   }
 

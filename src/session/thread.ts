@@ -13,6 +13,7 @@ import {
   requireRestorable,
 } from "./admissible.ts";
 import { alignThread } from "./align.ts";
+import { alignToStart } from "./align-start.ts";
 import type { Aligned, Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
@@ -25,6 +26,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
+import { requireOthersKept } from "./others.ts";
 import {
   alignPosition,
   checkoutPosition,
@@ -68,6 +70,8 @@ export interface AlignOptions {
   readonly travel?: boolean;
   /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
   readonly placed?: boolean;
+  /** The framework went back to before the conversation's first decision, on purpose: where it shows nothing that is known, the files go to the thread's first decision. */
+  readonly startsOver?: boolean;
   /** Files that somebody else changed, where the environment is moved. Default "restore". */
   readonly external?: "keep" | "restore";
   /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
@@ -361,7 +365,7 @@ export class Thread {
    * For adapters, before a model call: runs what waits for the turn boundary, compares where the framework's own state stands with the head, and
    * brings the environment to it (invariant 9).
    * @param boundaries the framework's messages, newest first
-   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE
+   * @throws PAIR_DIVERGED when tools ran behind a checkpoint that is not the head; NOT_RESTORABLE; SHARED_ENVIRONMENT when that would take back what another thread did
    */
   async align(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
@@ -493,20 +497,28 @@ export class Thread {
     const { position, replay, placed = false, travel = false, external = "restore" } = options;
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.epoch };
-    const move = (target: CheckpointRow, scope: "both" | "context" = "both") =>
+    const admit = (target: CheckpointRow) => requireOthersKept(this.#deps, thread, target);
+    const follow = (target: CheckpointRow, scope: "both" | "context" = "both") =>
       this.#rewinder.follow(thread, target, { scope, external });
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
     if (replay !== undefined) this.#replays.add(replay);
     const run = { at, anew, placed, travel };
-    const aligned = position && (await alignPosition(this.#deps, thread, position, run, { step, move, result }));
+    const aligned =
+      position && (await alignPosition(this.#deps, thread, position, run, { step, admit, move: follow, result }));
     if (aligned !== undefined) return aligned;
-    return alignThread(this.#deps, thread, boundaries, run, {
+    const move = async (target: CheckpointRow, scope: "both" | "context"): Promise<void> => {
+      if (scope !== "context") await admit(target);
+      await follow(target, scope);
+    };
+    const compared = await alignThread(this.#deps, thread, boundaries, run, {
       move,
       result,
       changedSince: (row) => this.#changedSince(row),
     });
+    if (compared.status !== "new" || options.startsOver !== true) return compared;
+    return alignToStart(this.#deps, thread, move);
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */

@@ -284,9 +284,9 @@ test("a fork is run again after its tool failed: the traces of the first try are
 
 test("two threads of the graph do not disturb each other's states", async () => {
   await begin();
-  await run(app, start, onThread("a"));
-  expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
   await run(app, start, onThread("b"));
+  expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
+  await run(app, start, onThread("a"));
   await run(app, null, (await pointAt(app, onThread("a"), "agent", messages(3))).config);
   expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
 });
