@@ -73,15 +73,12 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
       if (!isTurn(params)) return doStream();
       const stopped = new AbortController();
       params.abortSignal?.addEventListener("abort", () => stopped.abort(params.abortSignal?.reason));
-      const out = new Outgoing(streaming === "live", () =>
-        stopped.abort(new DOMException("The stream was given up.", "AbortError")),
-      );
       return new Promise<Streamed>((resolve, reject) => {
-        let opened = false;
-        const open = (rest: Omit<Streamed, "stream">): void => {
-          if (!opened) resolve({ ...rest, stream: out.stream });
-          opened = true;
-        };
+        let about: Omit<Streamed, "stream"> = {};
+        const out: Outgoing = new Outgoing(streaming === "live", {
+          onBegin: () => resolve({ ...about, stream: out.stream }),
+          onCancel: () => stopped.abort(new DOMException("The stream was given up.", "AbortError")),
+        });
         let recorded = false;
         relay
           .turn<ModelReply & { readonly raw: Raw }>({
@@ -89,7 +86,7 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
             signal: stopped.signal,
             async ask(items, options) {
               const { stream, ...rest } = await model.doStream(asked(params, items, options));
-              open(rest);
+              about = rest;
               const raw = await out.take(stream);
               return {
                 raw: rawOf(raw),
@@ -103,13 +100,11 @@ function middlewareOf(relay: Relay, streaming: "live" | "buffer"): LanguageModel
             },
           })
           .then(({ reply, dropped }) => {
-            open({});
             if (recorded) out.again(reply.raw, dropped);
             else out.end(reply.raw, dropped);
           })
           .catch((error: unknown) => {
-            if (opened) out.fail(error);
-            else reject(error);
+            if (!out.fail(error)) reject(error);
           });
       });
     },

@@ -1,13 +1,8 @@
 // The items of OpenAI's agents SDK, whatever API is below it: messages, reasoning, calls and results are items of their own.
 import { canonical, digest, type Format, type Item, textOfContent, withoutApart } from "agentrewind/relay";
+import { answeredBy, callOf, hasFailed, providedIn, resultOf, textOfResult } from "./calls.ts";
 
-const textOf = (output: unknown): string => {
-  if (typeof output === "string" || Array.isArray(output)) return textOfContent(output);
-  const { text } = (output ?? {}) as { text?: unknown };
-  return typeof text === "string" ? text : JSON.stringify(output ?? "");
-};
-
-const modelTypes: ReadonlySet<unknown> = new Set(["reasoning", "program", "program_output"]);
+const modelTypes: ReadonlySet<unknown> = new Set(["reasoning", "program", "program_output", "tool_search_output"]);
 
 const isMessage = (item: Item): boolean => item.role !== undefined;
 
@@ -17,8 +12,10 @@ export const agentItems: Format = {
 
   // Ids and provider data change on the way through a session; what is said and called does not.
   identity(item) {
-    if (item.type === "function_call") return `calls:${digest([item.callId, item.name, canonical(item.arguments)])}`;
-    if (item.type === "function_call_result") return `result:${String(item.callId)}`;
+    const call = callOf(item);
+    if (call !== undefined) return `calls:${digest([call.id, call.name, canonical(call.arguments)])}`;
+    const answered = answeredBy(item);
+    if (answered !== undefined) return `result:${answered}`;
     if (isMessage(item)) return `${String(item.role)}:${digest(textOfContent(item.content) || (item.content ?? null))}`;
     if (item.type === "reasoning") return `reasoning:${digest([item.content ?? null, item.rawContent ?? null])}`;
     return `${String(item.type)}:${typeof item.id === "string" ? item.id : digest(item)}`;
@@ -29,30 +26,20 @@ export const agentItems: Format = {
       if (item.role === "user") return "person";
       return item.role === "assistant" ? "model" : "other";
     }
-    if (item.type === "function_call_result") return "tool";
+    if (answeredBy(item) !== undefined) return "tool";
     return String(item.type).endsWith("_call") || modelTypes.has(item.type) ? "model" : "other";
   },
 
-  text: (item) =>
-    isMessage(item) ? textOfContent(item.content) : item.type === "function_call_result" ? textOf(item.output) : "",
+  text(item) {
+    if (isMessage(item)) return textOfContent(item.content);
+    return answeredBy(item) === undefined ? "" : textOfResult(item);
+  },
 
-  calls: (item) =>
-    item.type === "function_call"
-      ? [{ id: String(item.callId), name: String(item.name), arguments: String(item.arguments ?? "") }]
-      : [],
-
-  provided: () => [],
-  answers: (item) => (item.type === "function_call_result" ? String(item.callId) : undefined),
-  failed: (item) => item.type === "function_call_result" && item.status === "incomplete",
-
-  result: (call, text) => ({
-    type: "function_call_result",
-    name: call.name,
-    callId: call.id,
-    status: "completed",
-    output: { type: "text", text },
-  }),
-
+  calls: (item) => [callOf(item)].filter((call) => call !== undefined),
+  provided: providedIn,
+  answers: answeredBy,
+  failed: hasFailed,
+  result: (call, text, ran = false) => resultOf(call, text, ran),
   leadsTo: (item) => item.type === "reasoning",
   message: (text) => ({ type: "message", role: "user", content: text }),
 

@@ -111,15 +111,17 @@ class Passing {
   #wake: () => void = () => {};
   #over = false;
   #error: unknown;
+  /** Waits for the first words: until then nothing has been given, and the runner may ask again. */
+  #start: StreamEvent | undefined;
   #started = false;
 
   async take(events: AsyncIterable<StreamEvent>): Promise<Extract<StreamEvent, { type: "response_done" }>> {
     let done: Extract<StreamEvent, { type: "response_done" }> | undefined;
     for await (const event of events) {
       if (event.type === "response_done") done = event;
-      if (event.type === "output_text_delta") this.#push(event);
-      if (event.type === "response_started" && !this.#started) {
-        this.#started = true;
+      if (event.type === "response_started") this.#start ??= event;
+      if (event.type === "output_text_delta") {
+        this.#begin();
         this.#push(event);
       }
     }
@@ -129,6 +131,7 @@ class Passing {
 
   end({ responseId, output, usage }: ModelResponse): void {
     const response = { id: responseId ?? "", output, usage };
+    this.#begin();
     this.#push({ type: "response_done", response } as unknown as StreamEvent);
     this.#over = true;
   }
@@ -149,6 +152,11 @@ class Passing {
         if (this.#queue.length > 0 || this.#over) resolve();
       });
     }
+  }
+
+  #begin(): void {
+    if (this.#start !== undefined && !this.#started) this.#push(this.#start);
+    this.#started = true;
   }
 
   #push(event: StreamEvent): void {

@@ -15,7 +15,11 @@ export interface RewindFetchOptions {
   readonly relay: (api: Api) => Relay;
   /** "live": words pass as they arrive. "buffer": nothing passes before the reply counts. */
   readonly streaming: "live" | "buffer";
+  /** The client's own error for what a server answers. */
+  readonly failure?: Failure | undefined;
 }
+
+export type Failure = (status: number, body: unknown, text: string | undefined, headers: Headers) => Error;
 
 const apis: readonly (readonly [string, Api])[] = [
   ["/chat/completions", chatApi],
@@ -33,6 +37,19 @@ class Refused extends Error {
     this.response = response;
   }
 }
+
+/** What the model's server said in a stream instead of the rest of its reply: the client makes its error of it. */
+class Failed extends Error {
+  readonly event: StreamEvent;
+
+  constructor(event: StreamEvent) {
+    super("The model's server broke its reply off with an error.");
+    this.event = event;
+  }
+}
+
+const isFailure = ({ event, data }: StreamEvent): boolean =>
+  event === "error" || data.type === "error" || (Boolean(data.error) && !("type" in data));
 
 interface Answer extends ModelReply {
   readonly raw: Json;
@@ -63,7 +80,7 @@ export function rewindFetch(options: RewindFetchOptions): Fetch {
       const relay = options.relay(api);
       if (!parts.hasTools || parts.fixedChoice) return await exchange.aside(relay);
       return parts.stream
-        ? await exchange.stream(relay, options.streaming === "live", init.signal ?? undefined)
+        ? await exchange.stream(relay, options, init.signal ?? undefined)
         : await exchange.whole(relay, init.signal ?? undefined);
     } catch (error) {
       if (error instanceof Refused) return error.response;
@@ -150,14 +167,19 @@ class Exchange {
     return response;
   }
 
-  /** Resolves with the first answer of the model's server; what comes behind that is the stream's. */
-  stream(relay: Relay, live: boolean, signal: AbortSignal | undefined): Promise<Response> {
+  /**
+   * Resolves when there is something to give, or the wait for it has been long: until then what the model's server refuses is the client's to see as it is, and to
+   * send again.
+   */
+  stream(relay: Relay, { streaming, failure }: RewindFetchOptions, signal: AbortSignal | undefined): Promise<Response> {
     return new Promise((resolve, reject) => {
       let out: ReadableStreamDefaultController<Uint8Array> | undefined;
       let shown = nothingShown;
       let number = 0;
+      let answered: Headers | undefined;
       const emit = (event: StreamEvent): void => {
         const { data } = event;
+        open();
         out?.enqueue(
           encodeEvent(
             "sequence_number" in data || event.event !== undefined
@@ -166,18 +188,22 @@ class Exchange {
           ),
         );
       };
-      const open = (headers: Headers): void => {
+      const open = (): void => {
         if (out !== undefined) return;
+        const headers = headersFor("text/event-stream; charset=utf-8", answered ?? new Headers());
         const body = new ReadableStream<Uint8Array>({
           start(controller) {
             out = controller;
           },
           cancel: () => stopped.abort(new DOMException("The stream was given up.", "AbortError")),
         });
-        resolve(new Response(body, { status: 200, headers: headersFor("text/event-stream; charset=utf-8", headers) }));
+        resolve(new Response(body, { status: 200, headers }));
       };
       const stopped = new AbortController();
-      const alive = every(() => out?.enqueue(encodeText(": keep-alive\n\n")), keepAliveMs);
+      const alive = every(() => {
+        if (answered !== undefined) open();
+        out?.enqueue(encodeText(": keep-alive\n\n"));
+      }, keepAliveMs);
       const stop = (): void => stopped.abort(signal?.reason);
       signal?.addEventListener("abort", stop);
       relay
@@ -186,12 +212,13 @@ class Exchange {
           signal: stopped.signal,
           ask: async (items, options) => {
             const response = await this.#ask(items, options);
-            open(response.headers);
+            answered ??= response.headers;
             const earlier = shown;
-            const collector = this.#api.collector(earlier, live);
+            const collector = this.#api.collector(earlier, streaming === "live");
             if (response.body !== null) {
               for await (const event of eventsOf(response.body)) {
                 stopped.signal.throwIfAborted();
+                if (isFailure(event)) throw new Failed(event);
                 for (const passing of collector.push(event)) emit(passing);
               }
             }
@@ -201,10 +228,7 @@ class Exchange {
             shown = after(answer);
             return answer;
           },
-          again: (raw) => {
-            open(new Headers());
-            return this.#answer(raw as Json, nothingShown, new Headers());
-          },
+          again: (raw) => this.#answer(raw as Json, nothingShown, new Headers()),
         })
         .then(({ reply, dropped }) => {
           for (const event of this.#api.events(this.#api.without(reply.raw, dropped), reply.shown, this.#body))
@@ -212,9 +236,12 @@ class Exchange {
           if (this.#api.end !== "") out?.enqueue(encodeText(this.#api.end));
           out?.close();
         })
-        .catch((error: unknown) => {
-          if (out === undefined) reject(error);
-          else out.error(error);
+        .catch(async (error: unknown) => {
+          if (error instanceof Failed) {
+            emit(error.event);
+            out?.close();
+          } else if (out === undefined) reject(error);
+          else out.error(error instanceof Refused ? await thrown(error, failure) : error);
         })
         .finally(() => {
           clearInterval(alive);
@@ -236,6 +263,21 @@ class Exchange {
       ...(items.length === 0 ? {} : { before: items }),
     };
   }
+}
+
+/** What the client would have thrown, had nothing been shown before. */
+async function thrown(refused: Refused, failure: Failure | undefined): Promise<Error> {
+  const { response } = refused;
+  const text = await response.text();
+  let body: Json | undefined;
+  try {
+    body = JSON.parse(text) as Json;
+  } catch {
+    // Not every refusal is JSON.
+  }
+  if (failure !== undefined)
+    return failure(response.status, body, body === undefined ? text : undefined, response.headers);
+  return Object.assign(refused, { status: response.status, error: body?.error });
 }
 
 /** What the next model call of the same request finds shown, if this one does not count. */

@@ -11,7 +11,7 @@ import {
 } from "agentrewind/relay";
 import type { Api } from "./api.ts";
 import { chatApi } from "./chat-api.ts";
-import { type Fetch, rewindFetch } from "./fetch.ts";
+import { type Failure, type Fetch, rewindFetch } from "./fetch.ts";
 import { responsesApi } from "./responses-api.ts";
 
 export {
@@ -73,7 +73,9 @@ export function withRewind<Client extends ClientLike>(
     return found;
   };
   const inner = (client as { fetch?: Fetch }).fetch ?? globalThis.fetch;
-  const fetch = rewindFetch({ fetch: inner, relay, streaming: options.streaming ?? "live" });
+  const { makeStatusError } = client as { makeStatusError?: Failure };
+  const failure = makeStatusError?.bind(client);
+  const fetch = rewindFetch({ fetch: inner, relay, streaming: options.streaming ?? "live", failure });
   const wrapped = client.withOptions({ fetch }) as Client;
   /** The one that this conversation uses, also before its first request here. */
   const used = async (): Promise<Relay> =>

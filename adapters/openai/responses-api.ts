@@ -66,6 +66,7 @@ class ResponsesCollector implements Collector {
   #items = 0;
   #reply: Json | undefined;
   readonly #done: Item[] = [];
+  #waiting: StreamEvent[] = [];
 
   constructor(earlier: Shown, live: boolean) {
     this.#earlier = earlier;
@@ -85,9 +86,13 @@ class ResponsesCollector implements Collector {
     if (data.type === "response.output_item.done" && item !== undefined) this.#done.push(item);
     this.#holds ||= endings.has(data.type) || (item !== undefined && responses.calls(item).length > 0);
     if (this.#holds) return [];
+    this.#waiting.push(event);
+    if (!this.#passed && isSilent(event)) return [];
     this.#passed = true;
-    if (data.type === "response.output_item.done") this.#items++;
-    return [moved(event, this.#earlier.before.items.length)];
+    const passing = this.#waiting;
+    this.#waiting = [];
+    this.#items += passing.filter(({ data: { type } }) => type === "response.output_item.done").length;
+    return passing.map((one) => moved(one, this.#earlier.before.items.length));
   }
 
   /** Some servers give the items only as they are done. */
@@ -95,6 +100,14 @@ class ResponsesCollector implements Collector {
     const reply = this.#reply;
     return reply === undefined || items(reply).length > 0 ? reply : { ...reply, output: this.#done };
   }
+}
+
+/** Tells that there is a reply, or a thought without words. */
+function isSilent({ data }: StreamEvent): boolean {
+  if (beginnings.has(data.type)) return true;
+  const { type, summary, content } = (data.item ?? {}) as Item;
+  const isEmpty = (parts: unknown): boolean => !Array.isArray(parts) || parts.length === 0;
+  return type === "reasoning" && isEmpty(summary) && isEmpty(content);
 }
 
 /** The event behind so many items that the caller has been given before. */

@@ -110,7 +110,10 @@ function parseArguments(call: Call): unknown {
 
 /** A reply that never reaches the caller, with the results of all its calls. */
 export function ownExchange(format: Format, items: readonly Item[], results: ReadonlyMap<string, string>): Entry[] {
-  return [...items, ...resultItems(format, items, results)].map((item) => ({ own: "exchange", item }));
+  const given = resultItems(format, items, results);
+  const answered = new Set(given.map((item) => format.answers(item)));
+  const left = [...results.keys()].filter((id) => !answered.has(id));
+  return [...format.withoutCalls(items, new Set(left)), ...given].map((item) => ({ own: "exchange", item }));
 }
 
 /** A reply that the caller gets without the calls that are ours: the model goes on seeing it whole, and without what the caller was given in front of it. */
@@ -141,5 +144,6 @@ const resultItems = (format: Format, items: readonly Item[], results: ReadonlyMa
     .flatMap((item) => format.calls(item))
     .flatMap((call) => {
       const text = results.get(call.id);
-      return text === undefined ? [] : [format.result(call, text)];
+      const result = text === undefined ? undefined : format.result(call, text);
+      return result === undefined ? [] : [result];
     });

@@ -100,7 +100,8 @@ export class Relay {
     const open = items.flatMap((item) => this.#format.calls(item)).filter(({ id }) => !answered.has(id));
     for (const call of name === undefined ? [] : open) {
       const recorded = this.#log.toolResult(name as string, call);
-      if (recorded !== undefined) items.push(this.#format.result(call, textOfResult(recorded.value)));
+      const result = recorded && this.#format.result(call, textOfResult(recorded.value), true);
+      if (result !== undefined) items.push(result);
     }
     return items;
   }

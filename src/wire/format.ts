@@ -8,6 +8,8 @@ export interface Call {
   readonly name: string;
   /** JSON, as the model wrote it. */
   readonly arguments: string;
+  /** The item that it is, where kinds of calls have results of their own forms. */
+  readonly item?: Item;
 }
 
 export type Speaker = "person" | "model" | "tool" | "other";
@@ -34,8 +36,11 @@ export interface Format {
   answers(item: Item): string | undefined;
   /** True where the tool says that it failed. */
   failed(item: Item): boolean;
-  /** A result for the call. */
-  result(call: Call, text: string): Item;
+  /**
+   * A result for the call; undefined where none can be made of words.
+   * @param ran the words are what the tool returned; else why it did not run, as by default
+   */
+  result(call: Call, text: string, ran?: boolean): Item | undefined;
   /** True for what an API refuses unless something of the model follows it (reasoning). */
   leadsTo(item: Item): boolean;
   /** What is said to the model between its turns. */

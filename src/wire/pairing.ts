@@ -6,13 +6,15 @@ export const unanswered =
   "No result: the run was stopped or sent back before this call had ended. Look at what it did before you send it again.";
 
 /**
- * The same list with one result for every call, each call once, without results that answer none and without what must be followed and is not; the same array
+ * The same list with one result for every call that can be given one, each call once, without results that answer none and without what must be followed and is not; the same array
  * where it is sound.
  * @param continues calls may stand in front of the list, where they are not seen
  */
 export function paired(format: Format, items: readonly Item[], continues = false): readonly Item[] {
   const result: Item[] = [];
-  const open = new Map<string, Item>();
+  const open = new Map<string, Item | undefined>();
+  /** Calls that have no result and can be given none. */
+  const unanswerable = new Set<string>();
   /** Where each call stood last. */
   const called = new Map<string, number>();
   const provided = new Set<string>();
@@ -20,7 +22,10 @@ export function paired(format: Format, items: readonly Item[], continues = false
   let changed = false;
   const close = (): void => {
     changed ||= open.size > 0;
-    result.push(...open.values());
+    for (const [id, item] of open) {
+      if (item === undefined) unanswerable.add(id);
+      else result.push(item);
+    }
     open.clear();
     answering = false;
   };
@@ -56,6 +61,7 @@ export function paired(format: Format, items: readonly Item[], continues = false
     }
   }
   close();
+  if (unanswerable.size > 0) return paired(format, format.withoutCalls(result, unanswerable), continues);
   return changed ? result : items;
 }
 

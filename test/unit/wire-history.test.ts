@@ -106,7 +106,7 @@ function run(world: World, one: Step): void {
       const id = world.next("call");
       return { id, name: "tool", arguments: JSON.stringify({ of: id }) };
     });
-    world.list.push(...world.reply(calls), ...calls.map((call) => format.result(call, world.next("result"))));
+    world.list.push(...world.reply(calls), ...calls.map((call) => format.result(call, world.next("result")) as Item));
   } else if (one.kind === "person") world.list.push(world.words("user", world.next("person")));
   else if (one.kind === "words")
     world.list.push(world.words("assistant", world.next("words")), world.words("user", "go on"));
@@ -114,7 +114,7 @@ function run(world: World, one: Step): void {
     world.list = world.list.map((item) =>
       format.answers(item) === undefined
         ? item
-        : format.result({ id: format.answers(item) as string, name: "", arguments: "" }, "short"),
+        : (format.result({ id: format.answers(item) as string, name: "", arguments: "" }, "short") as Item),
     );
   } else if (one.kind === "cut" || one.kind === "compact") {
     // Never inside of a reply and its results, and never all of it.

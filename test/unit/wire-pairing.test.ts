@@ -91,6 +91,14 @@ test("case 67: a run that was stopped in the middle of a call", () => {
 
 describe("what the API's server carries out itself", () => {
   const search: Item = { type: "web_search_call", id: "ws", status: "completed", action: { type: "search" } };
+  const shell: Item = {
+    type: "shell_call",
+    call_id: "s",
+    action: { commands: ["ls"] },
+    environment: { type: "container_reference", container_id: "c" },
+  };
+  const listed: Item = { type: "shell_call_output", call_id: "s", output: [] };
+
   test("has no result, and stands between calls and their results as it stood", () => {
     const items = [user, reasoning("r"), search, call("a"), search, call("b"), result("a"), result("b"), user];
     expect(paired(responses, items)).toBe(items);
@@ -98,7 +106,26 @@ describe("what the API's server carries out itself", () => {
     expect(paired(responses, searched)).toBe(searched);
   });
 
+  test("keeps the result that the server gave it", () => {
+    const items = [user, call("a"), shell, listed, call("b"), result("a"), result("b"), user];
+    expect(paired(responses, items)).toBe(items);
+  });
+
   test("says nothing", () => {
     expect(responses.text({ type: "mcp_call", id: "m", name: "f", arguments: "{}", output: "much" })).toBe("");
   });
+});
+
+test("a call whose result is an image is left out where it has none, with the thoughts that led to it", () => {
+  const computer: Item = {
+    type: "computer_call",
+    call_id: "c",
+    actions: [{ type: "screenshot" }],
+    status: "completed",
+  };
+  const shot: Item = { type: "computer_call_output", call_id: "c", output: { type: "computer_screenshot" } };
+  expect(paired(responses, [user, reasoning("r"), computer, user])).toEqual([user, user]);
+  expect(answers(paired(responses, [user, call("a"), computer, user]))).toEqual(["a"]);
+  const answered = [user, reasoning("r"), computer, shot, user];
+  expect(paired(responses, answered)).toBe(answered);
 });
