@@ -214,7 +214,8 @@ test("steps of one's own before a decision: the decision takes their place in th
       .addEdge("tools", "agent")
       .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
   );
-  await run(app, start, config);
+  const told = lastText(await run(app, start, config));
+  expect(told).toMatch(/Checkpoints, newest first.*\nc2 \[turn 1\] now$/);
   const thread = scene.rewind.thread("t");
   expect(thread.checkpoints().map((one) => one.kind)).toEqual(["turn", "turn"]);
   expect(thread.checkpoints({ all: true }).map((one) => one.kind)).toEqual(["step", "step", "turn", "turn"]);
@@ -432,7 +433,8 @@ describe.each([undefined, true])("a part that is compiled with checkpointer: %s"
       );
       await run(app, { log: [] }, config);
       const { tasks } = await app.getState(config, { subgraphs: true });
-      const { config: paused } = tasks[0]?.state as unknown as Snapshot;
+      const pause = tasks[0]?.state as unknown as Snapshot;
+      const paused = pause.config;
       await run(app, new Command({ resume: "a" }), config);
       const { checkpoint_ns: namespace, checkpoint_map: map } = paused.configurable;
       const points = await history(app, onThread("t", { checkpoint_ns: namespace }));
