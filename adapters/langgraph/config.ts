@@ -26,7 +26,13 @@ export interface Config {
 export const configurableOf = (config: Config): Configurable =>
   (config.configurable ?? config.config?.configurable ?? {}) as Configurable;
 
-export const positionOf = (config: Config): Position => configurableOf(config).checkpoint_map ?? {};
+/** Of the parts around what runs: a config with which somebody goes back may name states of parts that LangGraph begins anew, under other names. */
+export function positionOf(config: Config): Position {
+  const { checkpoint_map: map = {}, checkpoint_ns: own } = configurableOf(config);
+  const isAround = (namespace: string): boolean =>
+    own === undefined || namespace === "" || own === namespace || own.startsWith(`${namespace}|`);
+  return Object.fromEntries(Object.entries(map).filter(([namespace]) => isAround(namespace)));
+}
 
 export const durabilityOf = (config: Config): unknown =>
   config.durability ?? config.config?.durability ?? configurableOf(config).__pregel_durability;

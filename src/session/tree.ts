@@ -105,16 +105,17 @@ export class Tree {
         : `${branchId(row.branch ?? 0)}/${checkpointId(row)}`;
   }
 
-  /** As `list_checkpoints` gives it to the model. */
+  /** As `list_checkpoints` gives it to the model: without the steps between its decisions, to which it cannot return. */
   text(): string {
     const all = this.list(true).filter((one) => one.active || !one.id.includes("/"));
     const children = new Map<string | null, Checkpoint[]>();
     for (const one of all) children.set(one.parent, [...(children.get(one.parent) ?? []), one]);
     const listed = (one: Checkpoint): ListedCheckpoint => {
-      const next = children.get(one.id) ?? [];
-      return { checkpoint: one, next: next.find((child) => child.active) ?? next.at(-1) ?? null };
+      const next = (children.get(one.id) ?? []).toSorted((a, b) => Number(isDecided(a)) - Number(isDecided(b)));
+      return { checkpoint: one, next: next.findLast((child) => child.active) ?? next.at(-1) ?? null };
     };
-    const newestFirst = (list: readonly Checkpoint[]): ListedCheckpoint[] => [...list].reverse().map(listed);
+    const newestFirst = (list: readonly Checkpoint[]): ListedCheckpoint[] =>
+      list.filter(isDecided).reverse().map(listed);
     return maskSecrets(listText(newestFirst(this.list(false)), newestFirst(all.filter((one) => !one.active))));
   }
 
@@ -123,6 +124,8 @@ export class Tree {
     return this.#deps.catalog.lineage(thread.head).some((row) => row.anchor !== null);
   }
 }
+
+const isDecided = ({ kind }: Checkpoint): boolean => kind !== "step";
 
 function withInherited(family: readonly CheckpointRow[], lineage: readonly CheckpointRow[]): CheckpointRow[] {
   const ids = new Set(family.map((row) => row.id));

@@ -6,7 +6,9 @@ import { type AIMessage, HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import {
   Annotation,
+  Command,
   END,
+  interrupt,
   type LangGraphRunnableConfig,
   MemorySaver,
   MessagesAnnotation,
@@ -212,7 +214,8 @@ test("steps of one's own before a decision: the decision takes their place in th
       .addEdge("tools", "agent")
       .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
   );
-  await run(app, start, config);
+  const told = lastText(await run(app, start, config));
+  expect(told).toMatch(/Checkpoints, newest first.*\nc2 \[turn 1\] now$/);
   const thread = scene.rewind.thread("t");
   expect(thread.checkpoints().map((one) => one.kind)).toEqual(["turn", "turn"]);
   expect(thread.checkpoints({ all: true }).map((one) => one.kind)).toEqual(["step", "step", "turn", "turn"]);
@@ -393,6 +396,64 @@ test("83: going back inside of a part runs from there, with the state and the fi
   await app.invoke(null, config);
   expect(scene.files()).toEqual(["0", "1", "2", "3"]);
   expect(ran.at(-1)).toBe("3:012");
+});
+
+describe.each([undefined, true])("a part that is compiled with checkpointer: %s", (kept) => {
+  test.each(["history of the part", "pause", "root and map"])(
+    "back to a state of it, as its %s names it: the files are those of the state from which LangGraph runs",
+    async (how) => {
+      const rg = rewindGraph(scene.rewind);
+      const sorted = ({ log }: { log: string[] }): string[] => [...log].sort();
+      const act = async (name: string, state: typeof Log.State, given: LangGraphRunnableConfig) => {
+        await rg.gate(given);
+        expect(scene.files()).toEqual(sorted(state));
+        put(name);
+        return { log: [name] };
+      };
+      const node = (name: string) => (state: typeof Log.State, given: LangGraphRunnableConfig) =>
+        act(name, state, given);
+      const part = new StateGraph(Log)
+        .addNode("s1", node("1"))
+        .addNode("s2", (state, given) => act(`2${interrupt("?")}`, state, given))
+        .addNode("s3", node("3"))
+        .addEdge(START, "s1")
+        .addEdge("s1", "s2")
+        .addEdge("s2", "s3")
+        .compile(kept === undefined ? {} : { checkpointer: kept });
+      // A part gives its whole state back: what it was given would be there twice.
+      const app = rg.attach(
+        new StateGraph(Log)
+          .addNode("p1", node("0"))
+          .addNode("part", part)
+          .addNode("p2", async () => ({}))
+          .addEdge(START, "p1")
+          .addEdge("p1", "part")
+          .addEdge("part", "p2")
+          .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
+      );
+      await run(app, { log: [] }, config);
+      const { tasks } = await app.getState(config, { subgraphs: true });
+      const pause = tasks[0]?.state as unknown as Snapshot;
+      const paused = pause.config;
+      await run(app, new Command({ resume: "a" }), config);
+      const { checkpoint_ns: namespace, checkpoint_map: map } = paused.configurable;
+      const points = await history(app, onThread("t", { checkpoint_ns: namespace }));
+      const point = {
+        "history of the part": points.find((one) => one.next[0] === "s2")?.config,
+        pause: paused,
+        "root and map": {
+          configurable: {
+            ...paused.configurable,
+            checkpoint_ns: "",
+            checkpoint_id: (map as Record<string, string>)[""],
+          },
+        },
+      }[how];
+      await run(app, null, point);
+      await run(app, new Command({ resume: "b" }), config);
+      expect(scene.files()).toEqual(["0", "1", "2b", "3"]);
+    },
+  );
 });
 
 test("tools of one's own in LangGraph's ToolNode call the gate themselves", async () => {
