@@ -213,7 +213,7 @@ export async function checkoutPosition(
   thread: ThreadRow,
   given: Position,
   anew: boolean,
-  move: (target: CheckpointRow) => Promise<void>,
+  { admit, move }: Pick<PositionActions, "admit" | "move">,
 ): Promise<CheckpointRow | undefined> {
   const { catalog, environment } = deps;
   const place = catalog.place(thread.id) ?? nowhere;
@@ -229,6 +229,7 @@ export async function checkoutPosition(
   const { manifest } = await environment.capture().captured;
   const isThere = manifest.files === target.files && manifest.processes === target.processes;
   if (keeps && pending.length === 0) return isThere ? target : undefined;
+  await admit(target);
   // Nowhere while they move: killed in between, that is found out.
   catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
   catalog.markDelivered(thread.id);

@@ -405,7 +405,10 @@ export class Thread {
     await coordinator.boundary();
     const row = await coordinator.exclusive(async () => {
       const thread = this.#tree.made();
-      return checkoutPosition(this.#deps, thread, position, anew, (target) => this.#rewinder.follow(thread, target));
+      return checkoutPosition(this.#deps, thread, position, anew, {
+        admit: (target) => requireOthersKept(this.#deps, thread, target),
+        move: (target) => this.#rewinder.follow(thread, target),
+      });
     });
     return row === undefined ? this.checkpoint() : this.#tree.view(row.id);
   }
