@@ -44,7 +44,7 @@ export interface Turn {
   readonly durable: Promise<Checkpoint>;
 }
 
-/** Among the states that are named (F-48). */
+/** Among the states that are named (F-49). */
 export const replyName = (reply: string): string => `reply:${reply}`;
 
 interface TurnParts {

@@ -57,7 +57,7 @@ it("the first message again: a run that begins on the files as they are", async 
   expect(scene.rewind.thread("t1").checkpoints()).toHaveLength(4);
 });
 
-it("F-48: an older reply takes what the agent did since back, and keeps what a person did", async () => {
+it("F-49: an older reply takes what the agent did since back, and keeps what a person did", async () => {
   const { say, messages } = await worked();
   await say([...messages.slice(0, 3), new HumanMessage("thanks")]);
   expect(scene.files()).toEqual(["human", "one"]);
