@@ -30,6 +30,9 @@ export class RewindSaver extends BaseCheckpointSaver {
   readonly #pairs: Pairs;
   /** LangGraph would hear of a write that fails beside the next step only at the end of the run. */
   #refused: RewindError | undefined;
+  /** Threads in which a tool has passed a gate. */
+  readonly #gated = new Set<string>();
+  #hasToolNode = false;
 
   constructor(inner: BaseCheckpointSaver, pairs: Pairs) {
     super(inner.serde);
@@ -39,6 +42,7 @@ export class RewindSaver extends BaseCheckpointSaver {
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const threadId = threadIdOf(config);
+    this.#refused = undefined;
     if (threadId !== undefined) this.#pairs.begin(threadId);
     return this.#inner.getTuple(config);
   }
@@ -65,9 +69,9 @@ export class RewindSaver extends BaseCheckpointSaver {
   }
 
   async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath?: string): Promise<void> {
-    this.#requireGate(writes, taskPath);
-    this.#pairs.ended(taskId);
     const threadId = threadIdOf(config);
+    this.#requireGate(writes, taskPath, threadId);
+    this.#pairs.ended(taskId);
     if (threadId === undefined) return this.#inner.putWrites(config, writes, taskId, taskPath);
     await this.#pairs.store(threadId, undefined, () => this.#inner.putWrites(config, writes, taskId, taskPath));
   }
@@ -84,14 +88,29 @@ export class RewindSaver extends BaseCheckpointSaver {
   }
 
   override getNextVersion(current: number | undefined): number {
-    if (this.#refused !== undefined && !this.#pairs.gated) throw this.#refused;
+    const refused = this.#refused;
+    this.#refused = undefined;
+    if (refused !== undefined) throw refused;
     return this.#inner.getNextVersion(current);
   }
 
+  /** A tool of a graph that uses this checkpointer passes a gate, before anything of it is written. */
+  passGate(threadId: string | undefined): void {
+    if (threadId !== undefined && !this.#hasToolNode) this.#gated.add(threadId);
+  }
+
+  /** The same for one graph, which has a tool node with gates: that is perhaps not the first to answer a call. */
+  ofGraphWithToolNode(): RewindSaver {
+    const saver = new RewindSaver(this.#inner, this.#pairs);
+    saver.#hasToolNode = true;
+    return saver;
+  }
+
   /** @throws GATE_MISSING before the first tool where no graph was prepared, else behind it */
-  #requireGate(writes: readonly PendingWrite[], taskPath: string | undefined): void {
-    const { gated, graphs } = this.#pairs;
-    if (gated || taskPath === undefined || !/__pregel_(?:pull|push)/.test(taskPath)) return;
+  #requireGate(writes: readonly PendingWrite[], taskPath: string | undefined, threadId: string | undefined): void {
+    const { graphs } = this.#pairs;
+    const isGated = this.#hasToolNode || (threadId !== undefined && this.#gated.has(threadId));
+    if (isGated || taskPath === undefined || !/__pregel_(?:pull|push)/.test(taskPath)) return;
     if (!holdsToolResults(writes) && !(graphs === 0 && asksForTools(writes))) return;
     this.#refused = new RewindError(
       "GATE_MISSING",

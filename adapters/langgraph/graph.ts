@@ -52,7 +52,8 @@ export type RewindGraph = ReturnType<typeof rewindGraph>;
 /** A compiled graph, as far as it is looked into here. */
 interface Compiled {
   readonly channels: Readonly<Record<string, unknown>>;
-  readonly checkpointer?: unknown;
+  checkpointer?: unknown;
+  readonly nodes?: Readonly<Record<string, { readonly bound?: unknown }>>;
 }
 
 type State = Readonly<Record<string, unknown>>;
@@ -196,12 +197,12 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
 
     /** LangGraph's ToolNode for your tools and ours. */
     toolNode(own: ConstructorParameters<typeof ToolNode>[0] = [], nodeOptions?: ToolNodeOptions): ToolNode {
-      pairs.gated = true;
       return new GatedToolNode(
         [...own, ...tools],
         {
           messagesKey: key,
           async pass(call, config, state, run) {
+            passGate(config);
             const messages = messagesOf(state);
             const at = Math.max(0, lastAiIndex(messages));
             const before = messages.slice(0, at);
@@ -236,7 +237,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
      * @throws STALE_EPOCH when the conversation was rewound and the tool must not run; DURABILITY_EXIT, PAIR_DIVERGED
      */
     async gate(runtime: Config & { readonly state?: unknown }): Promise<void> {
-      pairs.gated = true;
+      passGate(runtime);
       const given = (runtime.state as State | undefined)?.[key];
       const messages = Array.isArray(given) ? (given as BaseMessage[]) : [];
       const before = messages.slice(0, Math.max(0, lastAiIndex(messages)));
@@ -257,6 +258,10 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     attach<Graph extends Compiled>(compiled: Graph): Graph {
       graph = compiled;
       kinds = kindsOf(compiled.channels, isOwn);
+      const { checkpointer, nodes = {} } = compiled;
+      const hasToolNode = Object.values(nodes).some(({ bound }) => bound instanceof GatedToolNode);
+      if (hasToolNode && checkpointer instanceof RewindSaver)
+        compiled.checkpointer = checkpointer.ofGraphWithToolNode();
       return compiled;
     },
 
@@ -294,6 +299,11 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
     if (channel.operator !== undefined) return channel.operator(value, write);
     return channel.reducer === undefined ? write : channel.reducer(value, [write]);
   }
+}
+
+function passGate(config: Config): void {
+  const { __pregel_checkpointer: saver } = configurableOf(config);
+  if (saver instanceof RewindSaver) saver.passGate(threadIdOf(config));
 }
 
 /** @param reply id of the message that holds the call */

@@ -10,8 +10,6 @@ interface Flight {
 }
 
 export class Pairs {
-  /** A tool node was made, or a tool called the gate. */
-  gated = false;
   /** How many graphs were prepared with `rewindGraph`. */
   graphs = 0;
   readonly #rewind: Rewind;

@@ -1,5 +1,5 @@
 // What is refused, with a stable code, and when: before anything is done that nobody could take back.
-import { AIMessage } from "@langchain/core/messages";
+import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
@@ -36,7 +36,7 @@ afterEach(() => scene.close());
 const config = onThread("t");
 
 describe.each(durabilities)("durability %s", (durability) => {
-  function ungated(prepared: boolean) {
+  function ungated(prepared: boolean, checkpointer = rewindCheckpointer(new MemorySaver(), scene.rewind)) {
     const rg = prepared ? rewindGraph(scene.rewind) : undefined;
     const model = chatModel(scene.server).bindTools([fileTool(scene)]);
     const ask = async (state: typeof MessagesAnnotation.State) => ({ messages: [await model.invoke(state.messages)] });
@@ -46,13 +46,62 @@ describe.each(durabilities)("durability %s", (durability) => {
       .addEdge(START, "agent")
       .addConditionalEdges("agent", afterModel, ["tools", END])
       .addEdge("tools", "agent")
-      .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) });
+      .compile({ checkpointer });
   }
 
   test("a wrapped checkpointer alone: GATE_MISSING before the first tool", async () => {
     await expect(run(ungated(false), start, { ...config, durability })).rejects.toMatchObject({ code: "GATE_MISSING" });
     expect(scene.files()).toEqual([]);
     expect(scene.server.requests).toHaveLength(1);
+  });
+
+  test.each([true, false])(
+    "beside another graph of the same workspace that has gates, with a model node: %s",
+    async (prepared) => {
+      const { app, rg } = makeGraph(scene);
+      expect(lastText(await run(app, start, { ...onThread("other"), durability }))).toBe("end");
+      const refusal = { code: "GATE_MISSING" };
+      await expect(run(ungated(prepared), start, { ...config, durability })).rejects.toMatchObject(refusal);
+      const shared = rewindCheckpointer(new MemorySaver(), scene.rewind);
+      const gated = new StateGraph(MessagesAnnotation)
+        .addNode("tools", rg.toolNode([fileTool(scene)]))
+        .addEdge(START, "tools")
+        .compile({ checkpointer: shared });
+      rg.attach(gated);
+      await expect(run(ungated(prepared, shared), start, { ...config, durability })).rejects.toMatchObject(refusal);
+      expect(lastText(await run(app, start, { ...onThread("third"), durability }))).toBe("end");
+    },
+  );
+
+  test("a node that answers a call before any tool has run is not taken for a tool without a gate", async () => {
+    const rg = rewindGraph(scene.rewind);
+    const model = chatModel(scene.server).bindTools([fileTool(scene)]);
+    let asked = 0;
+    decide = () => (++asked === 3 ? { content: "end" } : calls(write("a.txt", "1")));
+    const review = ({ messages }: typeof MessagesAnnotation.State) => {
+      const id = (messages.at(-1) as AIMessage).tool_calls?.[0]?.id as string;
+      return { messages: [new ToolMessage({ tool_call_id: id, content: "not now" })] };
+    };
+    const app = rg.attach(
+      new StateGraph(MessagesAnnotation)
+        .addNode(
+          "agent",
+          rg.modelNode(async ({ messages }) => ({ messages: [await model.invoke(messages)] })),
+        )
+        .addNode("review", review)
+        .addNode("tools", rg.toolNode([fileTool(scene)]))
+        .addEdge(START, "agent")
+        .addConditionalEdges("agent", (state) => (afterModel(state) === END ? END : asked === 1 ? "review" : "tools"), [
+          "review",
+          "tools",
+          END,
+        ])
+        .addEdge("review", "agent")
+        .addEdge("tools", "agent")
+        .compile({ checkpointer: rewindCheckpointer(new MemorySaver(), scene.rewind) }),
+    );
+    expect(lastText(await run(app, start, { ...config, durability }))).toBe("end");
+    expect(scene.files()).toEqual(["a.txt"]);
   });
 
   test("a model node and LangGraph's ToolNode: GATE_MISSING at the first tool, and the model is not asked again", async () => {
