@@ -1,31 +1,16 @@
 // The loop below somebody else's loop: between a caller that only ever adds to its list of messages and the model. It records a pair at every model decision,
 // answers calls of the rewind tools itself, and leaves abandoned turns out of what the model sees.
 import { isRewindError, type RewindError } from "../errors.ts";
-import type { Boundary } from "../session/alignment.ts";
 import { refusalText, staleRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { rewindTool } from "../session/tools.ts";
 import type { Turn } from "../session/turn.ts";
-import type { Checkpoint } from "../session/types.ts";
-import {
-  boundariesOf,
-  type CallerEntry,
-  callerEntry,
-  type Entry,
-  type Followed,
-  type Format,
-  follow,
-  type Item,
-  paired,
-  shownItems,
-  shownSince,
-} from "../wire/index.ts";
+import { type Entry, type Format, follow, type Item, paired, shownItems, shownSince } from "../wire/index.ts";
 import { activityOf } from "./activity.ts";
 import {
   type Conversation,
   contextOf,
   conversationIn,
-  fresh,
   isFromPerson,
   repliedBy,
   takeOver,
@@ -34,7 +19,8 @@ import {
 import { Log } from "./log.ts";
 import { type OpenReply, openReply } from "./open-reply.ts";
 import { carryOut, ownExchange, ownToolNames, sharedReply } from "./own-tools.ts";
-import { crossesHandoff, crossesPerson, historyUnknown, speaks, stillOpen } from "./refusals.ts";
+import { Place } from "./place.ts";
+import { crossesHandoff, crossesPerson } from "./refusals.ts";
 import type { ModelReply, Relayed, RelayOptions, RelayTurn } from "./types.ts";
 
 /** Replies in a row that only called our tools, after which the model is asked without them. */
@@ -51,17 +37,12 @@ interface Received<Reply> {
   readonly moved?: boolean;
 }
 
-interface Begun {
-  readonly conversation: Conversation;
-  /** Set where the caller has cut or changed its list: what it comes from, and how many items of it came behind that. */
-  readonly cut?: { readonly line: Conversation; readonly news: number } | undefined;
-}
-
 export class Relay {
   readonly #options: RelayOptions;
   readonly #thread: Thread;
   readonly #format: Format;
   readonly #log: Log;
+  readonly #place: Place;
   #last: Conversation | undefined;
   #open: OpenReply | undefined;
   #tail: Promise<unknown> = Promise.resolve();
@@ -71,6 +52,7 @@ export class Relay {
     this.#thread = options.thread;
     this.#format = options.format;
     this.#log = new Log(options.thread.journal, options.format, options.replay ?? "unfinished");
+    this.#place = new Place(options.thread, options.format, this.#log);
   }
 
   get thread(): Thread {
@@ -161,17 +143,17 @@ export class Relay {
       this.#open = openReply(this.#format, name, logged.anchor, reply.items, dropped);
       return { reply, dropped };
     }
-    let { conversation, cut } = await this.#begin(request, name);
+    let { conversation, cut } = await this.#place.begin(request, name, await this.#known(), this.#open !== undefined);
     for (let owned = 0; ; ) {
       request.signal?.throwIfAborted();
       const { external } = this.#options;
-      const alignment = await this.#thread.align(this.#standing(conversation, cut), { external });
+      const alignment = await this.#thread.align(this.#place.boundaries(conversation, cut), { external });
       cut = undefined;
       if (alignment.status === "deliver") {
         conversation = takeOver(this.#options, conversation, alignment.results);
         this.#last = conversation;
       }
-      const anchor = this.#anchor(conversation);
+      const anchor = this.#place.anchor(conversation);
       let turn: Turn | undefined;
       try {
         turn = await this.#thread.beginTurn(contextOf(this.#format, conversation), {
@@ -215,30 +197,6 @@ export class Relay {
         if (!isRewindError(error, "STALE_EPOCH")) throw error;
       }
     }
-  }
-
-  /** Where a caller that has cut its list stands, newest first. */
-  *#standing(conversation: Conversation, cut: Begun["cut"]): Generator<Boundary> {
-    if (cut === undefined) {
-      yield* this.#boundaries(conversation);
-      return;
-    }
-    let news = 0;
-    for (const boundary of this.#boundaries(conversation)) {
-      if (news++ >= cut.news) break;
-      yield boundary;
-    }
-    yield* this.#boundaries(cut.line);
-  }
-
-  /** Newest first. */
-  #boundaries({ history, start }: Conversation): Generator<Boundary> {
-    return boundariesOf(this.#format, history, start);
-  }
-
-  /** Names where the conversation is. */
-  #anchor(conversation: Conversation): string | undefined {
-    return this.#boundaries(conversation).next().value?.anchor;
   }
 
   async #receive<Reply extends ModelReply>(
@@ -289,79 +247,7 @@ export class Relay {
   }
 
   async #known(): Promise<Conversation> {
-    this.#last ??= await this.#stored();
+    this.#last ??= await this.#place.stored();
     return this.#last;
-  }
-
-  /** As an earlier process left it: what the model saw last, and what it answered. */
-  async #stored(): Promise<Conversation> {
-    const { head } = this.#thread;
-    if (head === null) return fresh([]);
-    const conversation = conversationIn(this.#format, await this.#thread.context(head));
-    const answered = this.#log.latest();
-    const isNext = answered !== undefined && answered.anchor === this.#anchor(conversation);
-    return isNext ? { ...conversation, history: [...conversation.history, ...answered.entries] } : conversation;
-  }
-
-  /** The conversation as this reply left it; undefined where nothing is known of it. */
-  async #repliedWith(id: string): Promise<Conversation | undefined> {
-    const last = await this.#known();
-    if (last.replied?.reply === id) return last;
-    const logged = this.#log.byId(id);
-    const row = logged?.anchor == null ? undefined : this.#checkpointAt(logged.anchor);
-    if (logged === undefined || row === undefined) return undefined;
-    const before = conversationIn(this.#format, await this.#thread.context(row.id));
-    const replied = repliedBy(this.#format, id, before.history, logged.entries);
-    return { ...before, history: [...before.history, ...logged.entries], replied };
-  }
-
-  #checkpointAt = (anchor: string): Checkpoint | undefined =>
-    this.#thread.checkpoints({ all: true }).findLast((one) => one.anchor === anchor);
-
-  async #begin({ list, previous, preamble = [] }: RelayTurn<ModelReply>, name: string): Promise<Begun> {
-    const format = this.#format;
-    const asNew = (): CallerEntry[] => list.map((item) => callerEntry(format, item));
-    if (previous !== undefined) {
-      const before = (await this.#repliedWith(previous)) ?? fresh([], [], previous);
-      const held = before.replied ?? { reply: previous, shown: 0 };
-      return { conversation: { ...before, history: [...before.history, ...asNew()], held, replied: undefined } };
-    }
-    const last = await this.#known();
-    const followed = follow(format, last.history, list);
-    if (followed.from === undefined) return { conversation: fresh(followed.history, preamble, last.start) };
-    const news = asNew();
-    const begins = !news.some(speaks(format));
-    const begun = last.history.some(speaks(format));
-    // Sent again: its reply was lost on the way.
-    const isRetry = this.#log.latestName() === name;
-    const isFinished = this.#log.isFinished();
-    if (followed.known === 0 && begins && this.#open !== undefined && !isFinished) throw stillOpen(this.#thread.name);
-    if (followed.known === 0 ? begins || !begun : begins && !isRetry && isFinished) {
-      return { conversation: this.#anew(news, preamble) };
-    }
-    if (followed.known > 0) return this.#changed(last, followed, preamble);
-    for (const { anchor } of boundariesOf(format, news)) {
-      const row = this.#checkpointAt(anchor);
-      if (row === undefined) continue;
-      const then = conversationIn(format, await this.#thread.context(row.id));
-      return this.#changed(then, follow(format, then.history, list), preamble);
-    }
-    throw historyUnknown(this.#thread.name, list.length);
-  }
-
-  /** What names the boundaries may be cut off: they are named anew, by where the caller stands. */
-  #changed(before: Conversation, { history, from }: Followed, preamble: readonly Item[]): Begun {
-    if (from === undefined) return { conversation: fresh(history, preamble, before.start) };
-    const line = { ...before, history: from.history };
-    const start = from.whole ? before.start : (this.#anchor(line) ?? this.#thread.head ?? "");
-    return { conversation: fresh(history, preamble, start), cut: { line, news: from.news } };
-  }
-
-  /** A conversation that begins on the files as they are. What was learned in the thread is told in front. */
-  #anew(news: readonly CallerEntry[], preamble: readonly Item[]): Conversation {
-    const format = this.#format;
-    const lessons = this.#thread.reminder(news.map(({ item }) => format.text(item as Item)));
-    const told: Entry[] = lessons === null ? [] : [{ own: "told", item: format.message(lessons) }];
-    return fresh([...told, ...news], preamble, this.#thread.head ?? "");
   }
 }
