@@ -520,8 +520,10 @@ export class Thread {
       result,
       changedSince: (row) => this.#changedSince(row),
     });
-    if (compared.status !== "new" || options.startsOver !== true) return compared;
-    return alignToStart(this.#deps, thread, move);
+    if (compared.status !== "new") return compared;
+    if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
+    if (travel && thread.head !== null) throw noFilesKept(thread);
+    return compared;
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */
@@ -542,6 +544,12 @@ export class Thread {
     }
   }
 }
+
+/** Where somebody names a state, its files are part of it. */
+const noFilesKept = ({ name }: ThreadRow): RewindError =>
+  new RewindError("NOT_RESTORABLE", `No files are kept for the state of thread "${name}" from which this run starts.`, {
+    hint: "They were pruned, or never captured. Go on from a newer state, or begin a new thread.",
+  });
 
 function unknownThread(name: string): RewindError {
   return new RewindError("NO_THREAD", `There is no thread "${name}" in this workspace.`, {

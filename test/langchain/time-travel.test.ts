@@ -146,3 +146,14 @@ const fatal = {
   name: "Fatal",
   wrapToolCall: (request: unknown, handler: (request: unknown) => unknown) => handler(request),
 };
+
+test.each(["model_request", "tools"])(
+  "to a state whose files were pruned, before %s: refused, and nothing moves",
+  async (next) => {
+    const point = await pointAt(next, (all) => all.includes("go") && !all.some((text) => text.includes("wrote")));
+    const before = scene.files();
+    await scene.rewind.prune({ keepLast: 1 });
+    await expect(run(agent, null, point)).rejects.toThrow(/No files are kept|were pruned/);
+    expect(scene.files()).toEqual(before);
+  },
+);

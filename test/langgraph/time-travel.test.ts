@@ -311,3 +311,16 @@ test("pruned checkpoints: a state goes to another one with the same files, or is
   expect(scene.files()).toEqual(["f1", "f2", "f3", "f4"]);
   await expect(rg.checkout(point.config)).rejects.toMatchObject({ code: "UNKNOWN_CHECKPOINT" });
 });
+
+test.each(["agent", "tools"])(
+  "to a state whose files were pruned, before %s: refused, and nothing moves",
+  async (next) => {
+    await begin();
+    await run(app, start, config);
+    const point = await pointAt(app, config, next, messages(next === "agent" ? 1 : 2));
+    const before = scene.files();
+    await scene.rewind.prune({ keepLast: 1 });
+    await expect(run(app, null, point.config)).rejects.toThrow("No files are kept for the state");
+    expect(scene.files()).toEqual(before);
+  },
+);
