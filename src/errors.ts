@@ -62,6 +62,8 @@ const marker = Symbol.for("agentrewind.error");
 export interface RewindErrorOptions {
   /** What the reader can do about it, one sentence. */
   hint?: string;
+  /** For a model, where it cannot do what `hint` says. */
+  readonly modelHint?: string;
   /** The ids and values involved, for programs. */
   details?: Record<string, unknown>;
   cause?: unknown;
@@ -71,6 +73,8 @@ export interface RewindErrorOptions {
 export class RewindError extends Error {
   readonly code: ErrorCode;
   readonly hint: string | undefined;
+  /** In the place of `hint` for a model, whose rewind tool takes a checkpoint and a lesson alone. */
+  readonly modelHint: string | undefined;
   readonly details: Record<string, unknown>;
   readonly [marker] = true;
 
@@ -79,6 +83,7 @@ export class RewindError extends Error {
     this.name = "RewindError";
     this.code = code;
     this.hint = options.hint;
+    this.modelHint = options.modelHint;
     this.details = options.details ?? {};
   }
 

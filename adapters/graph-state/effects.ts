@@ -81,6 +81,7 @@ async function recorded(
       ...(callId === undefined ? {} : { callId }),
       ...(inside === undefined ? {} : { inside }),
       encode,
+      returned,
       decode: (stored) => {
         const { content, status, artifact } = stored as Stored;
         return new ToolMessage({
@@ -111,6 +112,19 @@ function messageOf(result: Result): ToolMessage | undefined {
 function encode(result: Result): Stored {
   const message = messageOf(result);
   return { content: message?.content ?? "", status: message?.status ?? null, artifact: plain(message?.artifact) };
+}
+
+/** LangChain makes a text of what is none. */
+function returned(result: Result): unknown {
+  const content = messageOf(result)?.content ?? "";
+  if (typeof content !== "string") return content;
+  try {
+    const value: unknown = JSON.parse(content);
+    // "007" and numbers that are too long for one are texts.
+    return typeof value === "object" || JSON.stringify(value) === content ? value : content;
+  } catch {
+    return content;
+  }
 }
 
 /** Artifacts can be anything; what is not JSON is not kept. */

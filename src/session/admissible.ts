@@ -62,6 +62,8 @@ export function requireDecision(deps: SessionDeps, target: CheckpointRow, scope:
   const id = checkpointId(target);
   throw new RewindError("BAD_ARGUMENT", `${id} lies between two decisions and holds the files alone.`, {
     hint: `Take the files alone back to ${id} (scope "environment")${before === undefined ? "" : `, or both halves to ${checkpointId(before)}`}.`,
+    modelHint:
+      before === undefined ? "Choose a later checkpoint." : `Choose ${checkpointId(before)}, the decision before it.`,
     details: { checkpoint: id, before: before === undefined ? null : checkpointId(before) },
   });
 }
@@ -111,9 +113,10 @@ export function requireOwnTimeline(
   const kept = new Set(catalog.lineage(target.id, "timeline").map((row) => row.id));
   // What it adopted was made in another thread and is its own all the same.
   const own = new Set(catalog.lineage(thread.head).map((row) => row.id));
-  const foreign = catalog
-    .lineage(catalog.timelineHead(), "timeline")
-    .filter((row) => !kept.has(row.id) && !isOwn(row, thread) && !own.has(row.id) && touches(row, paths));
+  const isForeign = (row: CheckpointRow): boolean =>
+    !kept.has(row.id) && !isOwn(row, thread) && !own.has(row.id) && touches(row, paths);
+  const timeline = catalog.lineage(catalog.timelineHead(), "timeline");
+  const foreign = timeline.filter(isForeign);
   if (foreign.length === 0) return;
   const names = [...new Set(foreign.map((row) => row.thread_name))];
   throw new RewindError(
@@ -121,10 +124,22 @@ export function requireOwnTimeline(
     `Rewinding to ${checkpointId(target)} would take back work of ${names.map((name) => `"${name}"`).join(", ")} in the same workspace.`,
     {
       hint: 'Rewind the conversation alone (scope "context"), or give each thread a workspace of its own.',
+      modelHint: goOn(
+        timeline
+          .slice(0, timeline.findIndex(isForeign))
+          .filter((row) => row.thread === thread.id && row.kind === "turn" && row.state !== "not-restorable")
+          .at(-1),
+      ),
       details: { threads: names, checkpoints: foreign.map((row) => `${row.thread_name}/${checkpointId(row)}`) },
     },
   );
 }
+
+/** @param earliest to which the model can return all the same */
+const goOn = (earliest: CheckpointRow | undefined): string =>
+  earliest === undefined
+    ? "Go on from here, and mend what is wrong with ordinary steps."
+    : `The earliest checkpoint that you can return to is ${checkpointId(earliest)}.`;
 
 /** What ran inside of a thread's turns belongs to them (`t/researcher` to `t`); a step is nobody's. */
 const isOwn = (row: CheckpointRow, thread: ThreadRow): boolean =>

@@ -4,6 +4,7 @@ import { fault } from "../faults.ts";
 import type { EffectRow } from "../store/effects.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
+import { returnedIn } from "./effect-results.ts";
 import type { Effect } from "./effect-types.ts";
 import { describeEffect, oneLine, toEffect } from "./effect-views.ts";
 import { type IsKnown, knownAt, knownNow } from "./known-effects.ts";
@@ -88,7 +89,7 @@ export async function compensate(deps: SessionDeps, ids: readonly number[]): Pro
     fault("effect.compensating");
     let failure: string | null = null;
     try {
-      await undo(JSON.parse(row.arguments), JSON.parse(catalog.effectResult(id) ?? "null"));
+      await undo(JSON.parse(row.arguments), returnedIn(JSON.parse(catalog.effectResult(id) ?? "null")));
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error);
     }

@@ -58,6 +58,8 @@ export interface ToolRun<T> {
   /** The result as plain JSON, and back; by default it is JSON itself. */
   readonly encode?: (result: T) => unknown;
   readonly decode?: (stored: unknown) => T;
+  /** What the tool itself returned, as plain JSON, where `encode` gives a framework's form of it: `compensate` gets this. */
+  readonly returned?: (result: T) => unknown;
   /** The result says that the tool failed. By default only what it throws does. */
   readonly isFailure?: (result: T) => boolean;
   /** What was thrown only pauses the call (an interrupt): nothing was done yet. */

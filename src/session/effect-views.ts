@@ -1,6 +1,7 @@
 // Catalog rows of effects as the public Effect, and as lines that a model or a person reads.
 import type { EffectRow } from "../store/effects.ts";
 import type { SessionDeps } from "./deps.ts";
+import { returnedIn } from "./effect-results.ts";
 import type { Effect, EffectState } from "./effect-types.ts";
 import { maskSecrets, shorten } from "./mask.ts";
 
@@ -37,9 +38,9 @@ function stateOf({ id, state }: EffectRow, running: ReadonlySet<number>): Effect
 
 /** A result that is a text, or has one in `content`, is shown as that. */
 export function resultText(json: string): string {
-  const value: unknown = JSON.parse(json);
+  const value = returnedIn(JSON.parse(json));
   const content = typeof value === "object" && value !== null ? (value as { content?: unknown }).content : value;
-  return oneLine(typeof content === "string" ? content : json, resultLimit);
+  return oneLine(typeof content === "string" ? content : JSON.stringify(value), resultLimit);
 }
 
 const where = ({ checkpoint }: Effect): string => (checkpoint === null ? "" : ` at ${checkpoint}`);

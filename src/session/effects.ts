@@ -9,6 +9,7 @@ import { canonical } from "./canonical.ts";
 import { askConsent } from "./consent.ts";
 import type { SessionDeps } from "./deps.ts";
 import { type Asked, type Blocker, type Found, findBlocker } from "./effect-blockers.ts";
+import { bothOf, keptIn } from "./effect-results.ts";
 import type { EffectDefinition, ToolArguments } from "./effect-rules.ts";
 import { consumedText, heldText, notCapturedText, stillRunningText } from "./effect-texts.ts";
 import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
@@ -111,7 +112,8 @@ export class Effects {
 
   #replay<T>(call: ToolRun<T>, effect: EffectRow, json: string): ToolOutcome<T> {
     const stored: unknown = JSON.parse(json);
-    const result = call.decode === undefined ? (stored as T) : call.decode(stored);
+    const kept = keptIn(stored);
+    const result = call.decode === undefined ? (kept as T) : call.decode(kept);
     return { status: "replayed", result, effect: this.#view(effect) };
   }
 
@@ -154,7 +156,7 @@ export class Effects {
       }
       fault("effect.called");
       const failed = call.isFailure?.(result) === true;
-      const { note, ...stored } = storable(call.encode === undefined ? result : call.encode(result));
+      const { note, ...stored } = storable(resultOf(call, result));
       const ended = await this.#end(
         row,
         failed ? "failed" : "completed",
@@ -255,6 +257,11 @@ const overtaken = (row: EffectRow): RewindError =>
     hint: "Drop its result and go on from the restored context.",
     details: { effect: row.id },
   });
+
+function resultOf<T>({ encode, returned }: ToolRun<T>, result: T): unknown {
+  const encoded = encode === undefined ? result : encode(result);
+  return returned === undefined ? encoded : bothOf(returned(result), encoded);
+}
 
 const nothing: EffectResult = { result: null, shown: null };
 

@@ -97,6 +97,7 @@ function uncheckable(left: CheckpointRow): RewindError {
     `The state that would be left cannot be put back if the check fails: ${left.reason}.`,
     {
       hint: "Rewind without a check.",
+      modelHint: "Go on from here, and mend what is wrong with ordinary steps.",
     },
   );
 }

@@ -232,7 +232,8 @@ export const reminderText = (lessons: readonly Pick<Lesson, "text">[]): string =
 
 /** A refusal as the tool's result: what was wrong, and what to do next. */
 export function refusalText(error: RewindError): string {
-  return `Not done: ${error.message}${error.hint === undefined ? "" : ` ${error.hint}`}`;
+  const hint = error.modelHint ?? error.hint;
+  return `Not done: ${error.message}${hint === undefined ? "" : ` ${hint}`}`;
 }
 
 export const siblingRefusal =

@@ -1,4 +1,5 @@
 // Rules of rewinding: shared environments, external changes, budgets, lessons, undo, dry runs and scopes.
+import { type RewindError, refusalText } from "agentrewind";
 import { describe, expect, test } from "vitest";
 import { codeOf, makePlace, useRewind } from "../helpers/workspace.ts";
 import { catalogRows, context, did, digest, has, read, turn, twoTurns, write } from "./scene.ts";
@@ -19,7 +20,9 @@ describe("two threads in one workspace", () => {
     const refusal = { code: "SHARED_ENVIRONMENT", details: { threads: ["bob"], checkpoints: ["bob/c0"] } };
     await expect(alice.rewind({ to: "c0" })).rejects.toMatchObject(refusal);
     await expect(alice.rewind({ to: "c0", scope: "environment" })).rejects.toThrow('"bob"');
-    expect(alice.admissible("c0", "lesson")).toMatchObject(refusal);
+    const refused = alice.admissible("c0", "lesson") as RewindError;
+    expect(refused).toMatchObject(refusal);
+    expect(refusalText(refused), "a model can do what it is told").toMatch(/can return to is c1\.$/);
     await expect(bob.rewind({ to: "c0" })).rejects.toMatchObject({ details: { threads: ["alice"] } });
     expect(digest(place)).toEqual(before);
     expect([alice.head, bob.head]).toEqual(["c1", "c0"]);

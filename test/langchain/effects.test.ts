@@ -175,6 +175,27 @@ describe("an irreversible tool", () => {
   });
 });
 
+test.each([
+  ["a text", "booked 7", "booked 7"],
+  ["an object", { room: 7, code: "x" }, { room: 7, code: "x" }],
+  ["digits that are no number", "007", "007"],
+])("compensate gets what the tool returned: %s", async (_, given, expected) => {
+  const undone: unknown[] = [];
+  const room = { class: "compensable" as const, compensate: (_args: unknown, result: unknown) => undone.push(result) };
+  scene = await openScene(
+    (_request, all) => {
+      if (all.includes("You are back")) return { content: "end" };
+      return calls(all.includes('"name":"book_room"') ? back("c0") : call("book_room", {}));
+    },
+    { effects: { book_room: room }, compensate: "always" },
+  );
+  const book = tool(() => given, { name: "book_room", description: "Book.", schema: z.object({}) });
+  expect(lastText(await run(makeAgent(scene, { tools: [book] }), start, onThread("t")))).toBe("end");
+  expect(undone).toEqual([expected]);
+  const shown = typeof given === "string" ? given : JSON.stringify(given);
+  expect(scene.rewind.thread("t").effects()).toMatchObject([{ state: "compensated", result: shown }]);
+});
+
 describe("a check", () => {
   const scripted = (to: string) => (_request: unknown, all: string) => {
     if (/You are back|was taken back/.test(all)) return { content: "end" };

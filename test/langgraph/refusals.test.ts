@@ -3,6 +3,7 @@ import { AIMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { END, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
+import { type RewindError, refusalText } from "agentrewind";
 import { rewindCheckpointer, rewindGraph } from "agentrewind/langgraph";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -228,6 +229,7 @@ test("a step between two decisions holds the files alone", async () => {
   const thread = scene.rewind.thread("t");
   expect(thread.checkpoints().map((one) => one.kind)).toEqual(["step", "step"]);
   await expect(thread.rewind({ to: "c1" })).rejects.toMatchObject({ code: "BAD_ARGUMENT" });
+  expect(refusalText(thread.admissible("c0", "lesson") as RewindError)).toMatch(/alone\. Choose a later checkpoint\.$/);
   await thread.rewind({ to: "c1", scope: "environment" });
   expect(scene.files()).toEqual(["1"]);
 });
