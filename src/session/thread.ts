@@ -4,7 +4,7 @@ import type { RunningTool } from "../coordinator/coordinator.ts";
 import type { FileChanges } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { BranchRow } from "../store/branches.ts";
-import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
+import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import {
   requireBudget,
   requireCheckpoint,
@@ -12,13 +12,11 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
-import { alignThread } from "./align.ts";
-import { alignToStart } from "./align-start.ts";
-import type { Aligned, Alignment, Boundary } from "./alignment.ts";
+import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
 import { requireCrossable } from "./crossed.ts";
-import type { BegunTools, SessionDeps } from "./deps.ts";
+import type { SessionDeps } from "./deps.ts";
 import type { ToolArguments } from "./effect-rules.ts";
 import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
 import { Effects } from "./effects.ts";
@@ -26,19 +24,11 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
-import { requireOthersKept } from "./others.ts";
-import {
-  alignPosition,
-  checkoutPosition,
-  isKnown,
-  moveInPlace,
-  type NamedState,
-  type Position,
-  pairState,
-} from "./places.ts";
+import { isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
 import { jsonSerializer, loadContext } from "./serializer.ts";
+import { type AlignOptions, Standing } from "./standing.ts";
 import { reminderText } from "./texts.ts";
 import { Tree } from "./tree.ts";
 import { resumeTurn, startTurn, type Turn, type TurnOptions } from "./turn.ts";
@@ -61,29 +51,7 @@ export interface CheckpointOptions {
   readonly activity?: Activity;
 }
 
-export interface AlignOptions {
-  /** Where the framework stands among states that it names itself; see `pairState`. It decides where it is known. */
-  readonly position?: Position;
-  /** An object of the run's own when it goes back to a state: at its first look the files are brought there, also where tools of an earlier run from there left traces. */
-  readonly replay?: object | undefined;
-  /** Whoever began the run named the state from which it starts: rewinds that wait are passed over, unless that is where they left from. */
-  readonly travel?: boolean;
-  /** The files are where the framework stands (another thread's `align` saw to it): the conversation's head alone follows. */
-  readonly placed?: boolean;
-  /** The framework went back to before the conversation's first decision, on purpose: where it shows nothing that is known, the files go to the thread's first decision. */
-  readonly startsOver?: boolean;
-  /** Files that somebody else changed, where the environment is moved. Default "restore". */
-  readonly external?: "keep" | "restore";
-  /** For `enterTool`: the reply at the head did not ask for this tool; a node of its own runs it. */
-  readonly unasked?: boolean;
-  /**
-   * For `enterTool`, of adapters that enter every tool, and whose framework runs a tool again that a killed process had begun: whether what ran inside of it goes on
-   * from where it was instead. Where not, and no other tool of the reply had ended, the files are brought back to where the tools began.
-   */
-  readonly goesOn?: () => Promise<boolean>;
-  /** For `enterTool`: a rewind ends the tool (`RunningTool.signal`) instead of waiting until it is done. */
-  readonly endable?: boolean;
-}
+export type { AlignOptions };
 
 export interface ThreadDiff {
   readonly files: FileChanges;
@@ -98,9 +66,9 @@ export class Thread {
   readonly #tree: Tree;
   readonly #recorder: Recorder;
   readonly #rewinder: Rewinder;
+  readonly #standing: Standing;
   /** For adapters. */
   readonly journal: Journal;
-  readonly #replays = new WeakSet<object>();
   readonly #effects: Effects;
   #endOpenTurn: (() => void) | undefined;
 
@@ -112,6 +80,7 @@ export class Thread {
     this.journal = new Journal(deps, this.#tree);
     this.#recorder = new Recorder(deps, serializer);
     this.#rewinder = new Rewinder(deps, this.#tree, this.#recorder, serializer);
+    this.#standing = new Standing(deps, name, { tree: this.#tree, recorder: this.#recorder, rewinder: this.#rewinder });
     this.#effects = new Effects(deps, this.#tree);
   }
 
@@ -369,7 +338,7 @@ export class Thread {
    */
   async align(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<Alignment> {
     await this.#deps.coordinator.boundary();
-    return this.#deps.coordinator.exclusive(() => this.#align(boundaries, "model", options));
+    return this.#deps.coordinator.exclusive(() => this.#standing.align(boundaries, "model", options));
   }
 
   /**
@@ -403,13 +372,7 @@ export class Thread {
   async checkout(position: Position, anew: boolean): Promise<Checkpoint> {
     const { coordinator } = this.#deps;
     await coordinator.boundary();
-    const row = await coordinator.exclusive(async () => {
-      const thread = this.#tree.made();
-      return checkoutPosition(this.#deps, thread, position, anew, {
-        admit: (target) => requireOthersKept(this.#deps, thread, target),
-        move: (target) => this.#rewinder.follow(thread, target),
-      });
-    });
+    const row = await coordinator.exclusive(() => this.#standing.checkout(position, anew));
     return row === undefined ? this.checkpoint() : this.#tree.view(row.id);
   }
 
@@ -429,101 +392,7 @@ export class Thread {
    * @throws PAIR_DIVERGED
    */
   async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<RunningTool | undefined> {
-    const { coordinator } = this.#deps;
-    return coordinator.exclusive(async () => {
-      const aligned = await this.#align(boundaries, "tools", options);
-      if (aligned.status === "deliver") return undefined;
-      const begun = aligned.status === "new" ? undefined : await this.#beginTools(aligned, options);
-      const running = coordinator.enterTool({ endable: options.endable === true, thread: this.name });
-      if (begun === undefined) return running;
-      const leave = (): void => {
-        running();
-        this.#toolEnded(begun);
-      };
-      return Object.assign(leave, { run: running.run, signal: running.signal });
-    });
-  }
-
-  /** Notes that tools run behind the head; undefined where that is not followed. */
-  async #beginTools(
-    aligned: Aligned & { readonly checkpoint: string },
-    { unasked = false, placed = false, goesOn }: AlignOptions,
-  ): Promise<BegunTools | undefined> {
-    const { catalog, toolsBegun } = this.#deps;
-    const thread = this.#tree.made();
-    const row = requireCheckpoint(this.#deps, thread, aligned.checkpoint);
-    const first = row.tools === "waiting" || (unasked && row.tools === "none");
-    if (row.id !== thread.head || (row.tools === "none" && !unasked)) return undefined;
-    if (goesOn === undefined) {
-      if (first) await this.#recorder.look(row, "ran");
-      return undefined;
-    }
-    const known = toolsBegun.get(thread.id);
-    const begun: BegunTools = { checkpoint: row.id, ended: false };
-    const begins = first ? (aligned.begins ?? "unseen") : aligned.begins;
-    if (begins === "captured") catalog.markTools(row.id, "running", manifestOf(row));
-    else if (begins === "unseen") await this.#recorder.look(row, "running");
-    else if (row.tools === "running" && known?.checkpoint !== row.id) {
-      // Another process died inside of its tools.
-      if (await goesOn()) {
-        catalog.toolEnded(row.id);
-        return undefined;
-      }
-      if (!placed && (await this.#changedSince(row))) {
-        await moveInPlace(this.#deps, thread, () => this.#rewinder.follow(thread, row, { external: "keep" }));
-      }
-      await this.#recorder.look(row, "running");
-    } else return known?.checkpoint === row.id ? known : undefined;
-    toolsBegun.set(thread.id, begun);
-    return begun;
-  }
-
-  #toolEnded(begun: BegunTools): void {
-    if (begun.ended) return;
-    begun.ended = true;
-    try {
-      this.#deps.assertOpen();
-      this.#deps.catalog.toolEnded(begun.checkpoint);
-    } catch (error) {
-      // Whoever holds the workspace by now knows nothing of this tool.
-      if (!isRewindError(error, "CLOSED") && !isRewindError(error, "HOLDER_CHANGED")) throw error;
-    }
-  }
-
-  /** Whether the files differ from those at the moment in which the checkpoint's tools could begin. */
-  async #changedSince(row: CheckpointRow): Promise<boolean> {
-    const { manifest } = await this.#deps.environment.capture().captured;
-    return manifest.files !== row.tools_files || manifest.processes !== row.tools_processes;
-  }
-
-  async #align(boundaries: Iterable<Boundary>, at: "model" | "tools", options: AlignOptions): Promise<Aligned> {
-    const { position, replay, placed = false, travel = false, external = "restore" } = options;
-    const { thread } = this.#tree;
-    if (thread === undefined) return { status: "new", epoch: this.epoch };
-    const admit = (target: CheckpointRow) => requireOthersKept(this.#deps, thread, target);
-    const follow = (target: CheckpointRow, scope: "both" | "context" = "both") =>
-      this.#rewinder.follow(thread, target, { scope, external });
-    const result = (row: RewindRow) => this.#rewinder.result(row);
-    const step = () => this.#recorder.step(thread.name);
-    const anew = replay !== undefined && !this.#replays.has(replay);
-    if (replay !== undefined) this.#replays.add(replay);
-    const run = { at, anew, placed, travel };
-    const aligned =
-      position && (await alignPosition(this.#deps, thread, position, run, { step, admit, move: follow, result }));
-    if (aligned !== undefined) return aligned;
-    const move = async (target: CheckpointRow, scope: "both" | "context"): Promise<void> => {
-      if (scope !== "context") await admit(target);
-      await follow(target, scope);
-    };
-    const compared = await alignThread(this.#deps, thread, boundaries, run, {
-      move,
-      result,
-      changedSince: (row) => this.#changedSince(row),
-    });
-    if (compared.status !== "new") return compared;
-    if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
-    if (travel && thread.head !== null) throw noFilesKept(thread);
-    return compared;
+    return this.#deps.coordinator.exclusive(() => this.#standing.enterTool(boundaries, options));
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */
@@ -544,12 +413,6 @@ export class Thread {
     }
   }
 }
-
-/** Where somebody names a state, its files are part of it. */
-const noFilesKept = ({ name }: ThreadRow): RewindError =>
-  new RewindError("NOT_RESTORABLE", `No files are kept for the state of thread "${name}" from which this run starts.`, {
-    hint: "They were pruned, or never captured. Go on from a newer state, or begin a new thread.",
-  });
 
 function unknownThread(name: string): RewindError {
   return new RewindError("NO_THREAD", `There is no thread "${name}" in this workspace.`, {
