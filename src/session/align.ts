@@ -3,6 +3,7 @@ import { RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { Aligned, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
+import { hasTools } from "./move.ts";
 import { deliver, isTakenOver, undelivered } from "./pending.ts";
 import { replyName } from "./turn.ts";
 import type { RewindResult } from "./types.ts";
@@ -70,9 +71,6 @@ export async function alignThread(
   await actions.move(known, placed ? "context" : "both");
   return { status: "moved", checkpoint, epoch: catalog.epoch(), begins: "unseen" };
 }
-
-/** Whether tools began behind it. */
-const hasTools = ({ tools }: CheckpointRow): boolean => tools === "running" || tools === "ran";
 
 function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): CheckpointRow | undefined {
   if (boundary.returnedTo === undefined) return undefined;

@@ -72,6 +72,9 @@ export interface Payload
 export const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 export const noActivity: Activity = { said: "", actions: [] };
 
+/** Tools began behind it, from the state that it holds beside its own. */
+export const hasTools = ({ tools }: CheckpointRow): boolean => tools === "running" || tools === "ran";
+
 export const manifestOf = (row: CheckpointRow): Manifest => ({ files: row.files, processes: row.processes });
 
 /** The checkpoints after `target` that lead to `head`; all of the head's line behind their last common one when the target lies elsewhere. */

@@ -4,7 +4,7 @@ import { isRewindError, RewindError } from "../errors.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { collect } from "./external.ts";
-import { manifestOf } from "./move.ts";
+import { hasTools, manifestOf } from "./move.ts";
 import { describePaths } from "./texts.ts";
 import { checkpointId } from "./views.ts";
 
@@ -83,13 +83,13 @@ function* stretches(
   }
 }
 
-const hasBegun = ({ tools }: CheckpointRow): boolean => tools === "ran" || tools === "unknown";
+const hasBegun = (row: CheckpointRow): boolean => hasTools(row) || row.tools === "unknown";
 
 const captured = (row: CheckpointRow): Manifest | undefined =>
   row.state === "not-restorable" ? undefined : manifestOf(row);
 
 const startOf = (row: CheckpointRow): Manifest | undefined =>
-  row.tools === "ran" && row.tools_files !== null
+  hasTools(row) && row.tools_files !== null
     ? { files: row.tools_files, processes: row.tools_processes }
     : captured(row);
 
