@@ -241,7 +241,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 7,
+        format: 8,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,
