@@ -87,7 +87,7 @@ export class Standing {
     });
     if (compared.status !== "new") return compared;
     if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
-    if (travel && thread.head !== null) throw noFilesKept(thread);
+    if (travel && !placed && thread.head !== null) throw noFilesKept(thread);
     return compared;
   }
 
