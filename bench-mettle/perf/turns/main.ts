@@ -134,7 +134,7 @@ else {
 \`${command}\`
 
 ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ${machine.fileSystem}, Node ${machine.node}${machine.root ? ", as root" : ""}, load ${machine.loadBefore.toFixed(1)} before it began. Messages of about 220 bytes, an empty
-workspace; ${rounds} rounds, arms in turn, each in a process of its own; ${turns - warmUp} turns a round behind ${warmUp} to warm up. Milliseconds at p50 / p95. Raw: turns.json.
+workspace; ${rounds} round${rounds === 1 ? "" : "s"}, arms in turn, each in a process of its own; ${turns - warmUp} turns a round behind ${warmUp} to warm up. Milliseconds at p50 / p95. Raw: turns.json.
 
 ## LangChain's messages, in memory
 
