@@ -244,8 +244,8 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
           const scene = await makeScene();
           await scenario.before?.(scene);
           const ran = runSteps({ ...scene.place, env: { AGENTREWIND_FAULT: at } }, scenario.steps);
-          // How many slices the pages are cut in is the machine's speed.
-          if (point === "gc.pages-cut" && nth > 1 && ran.signal === null) break;
+          // gc works in slices of time: how many there are is the machine's speed.
+          if (point.startsWith("gc.") && nth > 1 && ran.signal === null) break;
           expect(ran.signal, `${at} was reached`).toBe("SIGKILL");
           hit.add(point);
           try {
