@@ -10,6 +10,7 @@ import {
   openRelay,
   ownTools,
   type Relay,
+  recordTools,
 } from "agentrewind/relay";
 import { type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import { joinResults, prompts, splitResults } from "./format.ts";
@@ -44,6 +45,7 @@ export function withRewind(
   options: WithRewindOptions,
 ): Model & { readonly rewind: ConversationHandle } {
   const relay = openRelay(rewind, prompts, options);
+  recordTools(rewind, options.thread, (...call) => relay.runTool(...call));
   const middleware = middlewareOf(relay, options.streaming ?? "live");
   return Object.assign(wrapLanguageModel({ model, middleware }), { rewind: handleOf(relay, callId) });
 }

@@ -61,7 +61,7 @@ export function openRelay(
   options: ConversationOptions & Pick<RelayOptions, "handsOver">,
 ): Relay {
   const { thread, external, handsOver, humanMessages, replay, verify } = options;
-  const relay = new Relay({
+  return new Relay({
     thread: rewind.thread(thread),
     format,
     external: external ?? (rewind.environment.kind === "directory" ? "keep" : "restore"),
@@ -70,8 +70,6 @@ export function openRelay(
     ...(verify === undefined ? {} : { verify }),
     ...(handsOver === undefined ? {} : { handsOver }),
   });
-  recordTools(rewind, thread, (...call) => relay.runTool(...call));
-  return relay;
 }
 
 /** Runs a tool for a call of the conversation's last reply, as `Relay.runTool`. */

@@ -5,7 +5,7 @@ import type { Aligned, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
 import { hasTools } from "./move.ts";
 import { deliver, isTakenOver, undelivered } from "./pending.ts";
-import { replyName } from "./turn.ts";
+import { replyName } from "./places.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";
 

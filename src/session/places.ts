@@ -23,6 +23,9 @@ export interface NamedState {
   readonly around: Position;
 }
 
+/** What names a reply of the model among the states (F-49). */
+export const replyName = (reply: string): string => `reply:${reply}`;
+
 const nowhere: Place = { at: {}, touched: true, waiting: [] };
 
 /**

@@ -2,6 +2,7 @@
 import { performance } from "node:perf_hooks";
 import type { CheckpointRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
+import { replyName } from "./places.ts";
 import type { PairRequest, Recorder } from "./recorder.ts";
 import type { Activity, Checkpoint } from "./types.ts";
 import { checkpointId } from "./views.ts";
@@ -43,9 +44,6 @@ export interface Turn {
   /** Resolves with the checkpoint when it is on disk. */
   readonly durable: Promise<Checkpoint>;
 }
-
-/** Among the states that are named (F-49). */
-export const replyName = (reply: string): string => `reply:${reply}`;
 
 interface TurnParts {
   readonly deps: SessionDeps;
