@@ -1,14 +1,21 @@
 // The items of OpenAI's agents SDK, whatever API is below it: messages, reasoning, calls and results are items of their own.
-import { canonical, digest, type Format, type Item, textOfContent, withoutApart } from "agentrewind/relay";
+import { canonical, digest, type Format, formatApart, type Item, textOfContent } from "agentrewind/relay";
 import { answeredBy, callOf, hasFailed, providedIn, resultOf, textOfResult } from "./calls.ts";
 
 const modelTypes: ReadonlySet<unknown> = new Set(["reasoning", "program", "program_output", "tool_search_output"]);
 
 const isMessage = (item: Item): boolean => item.role !== undefined;
 
-export const agentItems: Format = {
+export const agentItems: Format = formatApart({
   name: "openai-agents",
-  callsApart: true,
+  isMessage,
+  isModels: ({ type }) => String(type).endsWith("_call") || modelTypes.has(type),
+  callOf,
+  provided: providedIn,
+  answers: answeredBy,
+  failed: hasFailed,
+  textOfResult,
+  resultOf,
 
   // Ids and provider data change on the way through a session; what is said and called does not.
   identity(item) {
@@ -20,31 +27,4 @@ export const agentItems: Format = {
     if (item.type === "reasoning") return `reasoning:${digest([item.content ?? null, item.rawContent ?? null])}`;
     return `${String(item.type)}:${typeof item.id === "string" ? item.id : digest(item)}`;
   },
-
-  speaker(item) {
-    if (isMessage(item)) {
-      if (item.role === "user") return "person";
-      return item.role === "assistant" ? "model" : "other";
-    }
-    if (answeredBy(item) !== undefined) return "tool";
-    return String(item.type).endsWith("_call") || modelTypes.has(item.type) ? "model" : "other";
-  },
-
-  text(item) {
-    if (isMessage(item)) return textOfContent(item.content);
-    return answeredBy(item) === undefined ? "" : textOfResult(item);
-  },
-
-  calls: (item) => [callOf(item)].filter((call) => call !== undefined),
-  provided: providedIn,
-  answers: answeredBy,
-  failed: hasFailed,
-  result: (call, text, ran = false) => resultOf(call, text, ran),
-  leadsTo: (item) => item.type === "reasoning",
-  message: (text) => ({ type: "message", role: "user", content: text }),
-
-  prefixed: (item, text) =>
-    isMessage(item) ? { ...item, content: [{ type: "output_text", text: text + textOfContent(item.content) }] } : item,
-
-  withoutCalls: (items, dropped) => withoutApart(agentItems, items, dropped),
-};
+});

@@ -1,6 +1,6 @@
 // Model-API conversations as data.
 export { activityIn, type WireAction } from "./activity.ts";
-export { withoutApart } from "./apart.ts";
+export { type ApartParts, formatApart } from "./apart.ts";
 export { boundariesOf, newestAnchor, type WireBoundary } from "./boundaries.ts";
 export { chatCompletions } from "./chat.ts";
 export { canonical, digest, digestOfStrings } from "./digest.ts";

@@ -1,5 +1,5 @@
 // The Responses API: messages, reasoning, calls and their results are items of their own.
-import { withoutApart } from "./apart.ts";
+import { formatApart } from "./apart.ts";
 import { digest } from "./digest.ts";
 import { type Format, type Item, textOfContent } from "./format.ts";
 import { remembered } from "./remembered.ts";
@@ -20,9 +20,16 @@ const modelTypes: ReadonlySet<string> = new Set([
 const isMessage = (item: Item): boolean =>
   item.type === "message" || (item.type === undefined && item.role !== undefined);
 
-export const responses: Format = {
+export const responses: Format = formatApart({
   name: "responses",
-  callsApart: true,
+  isMessage,
+  isModels,
+  callOf,
+  provided: providedIn,
+  answers: answeredBy,
+  failed: hasFailed,
+  textOfResult,
+  resultOf,
 
   identity: remembered((item) => {
     const call = callOf(item);
@@ -34,29 +41,4 @@ export const responses: Format = {
     if (isMessage(item)) return `${String(item.role)}:${digest(textOfContent(item.content) || (item.content ?? null))}`;
     return `${String(item.type)}:${typeof item.id === "string" ? item.id : digest(item)}`;
   }),
-
-  speaker(item) {
-    if (isMessage(item)) {
-      if (item.role === "user") return "person";
-      return item.role === "assistant" ? "model" : "other";
-    }
-    if (answeredBy(item) !== undefined) return "tool";
-    return isModels(item) ? "model" : "other";
-  },
-
-  text(item) {
-    if (isMessage(item)) return textOfContent(item.content);
-    return answeredBy(item) === undefined ? "" : textOfResult(item);
-  },
-  calls: (item) => [callOf(item)].filter((call) => call !== undefined),
-  provided: providedIn,
-  answers: answeredBy,
-  failed: hasFailed,
-  result: (call, text, ran = false) => resultOf(call, text, ran),
-  leadsTo: (item) => item.type === "reasoning",
-  message: (text) => ({ type: "message", role: "user", content: text }),
-  prefixed: (item, text) =>
-    isMessage(item) ? { ...item, content: [{ type: "output_text", text: text + textOfContent(item.content) }] } : item,
-
-  withoutCalls: (items, dropped) => withoutApart(responses, items, dropped),
-};
+});
