@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { openRewind } from "agentrewind";
-import { resolutionMs, watchOwnBlocks } from "./own-blocks.mjs";
+import { resolutionMs, watchCollections, watchOwnBlocks } from "./own-blocks.mjs";
 
 const [workspace, store, modelMs, inspector] = process.argv.slice(2);
 const peakMB = () => process.resourceUsage().maxRSS / 1024;
@@ -71,12 +71,13 @@ async function measure(step) {
   const delay = monitorEventLoopDelay({ resolution: resolutionMs });
   delay.enable();
   const ownBlocks = watchOwnBlocks();
+  const collections = watchCollections();
   // The first tick only starts the clock, and a block is seen by the tick behind it.
   await sleep(20);
   const result = await steps[step](performance.now());
   await sleep(20);
   delay.disable();
-  return { ...result, blockMs: Math.max(0, delay.max / 1e6 - resolutionMs), ...ownBlocks(), peakMB: peakMB() };
+  return { ...result, blockMs: Math.max(0, delay.max / 1e6 - resolutionMs), ...ownBlocks(), ...collections(), peakMB: peakMB() };
 }
 
 process.on("message", async (step) => {

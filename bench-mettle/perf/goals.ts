@@ -69,11 +69,13 @@ export function judge(subjects: readonly SubjectResult[]): Goal[] {
     const raw = highest("blockMs");
     if (worst === undefined || raw === undefined) return notMeasured(name);
     const limit = 5;
+    const collection = highest("collectionMs")?.value;
     const idle = detail(large, "agentrewind", "first", "idle")?.parts.blockMs?.max;
     return {
       goal: name,
       measured:
         `${show(worst.value / limit)}x the limit: ${show(worst.value)} ms of its own (${worst.where}), ${show(raw.value)} ms with waiting for a core` +
+        (collection === undefined ? "" : `; the longest single collection of V8 took ${show(collection)} ms`) +
         (idle === undefined ? "" : `; ${show(idle)} ms while nothing of ours ran`),
       met: worst.value <= limit,
     };

@@ -58,7 +58,7 @@ function conditions({ settleMs, modelMs, repeats }: Options): string[] {
     "Commands are measured from start to exit, as a user waits for them. AgentRewind runs in a process that is already open, as it does beside an agent: neither its start nor opening the store is in the times.",
     `A turn's model call takes ${modelMs} ms; exposed is what the agent waits besides.`,
     "Durability differs: cp, rsync and git leave their files to the kernel; restic and AgentRewind's durable sync them.",
-    "A block of the event loop is the longest time between two ticks of a 1 ms timer, less that 1 ms; a busy machine makes it longer, see the row where nothing of ours runs. Its own block is less what the kernel counted as waiting for a core (schedstat).",
+    "A block of the event loop is the longest time between two ticks of a 1 ms timer, less that 1 ms; a busy machine makes it longer, see the row where nothing of ours runs. Its own block is less what the kernel counted as waiting for a core (schedstat). Collection is V8's longest single pause for garbage, which is part of a block.",
     "Storage is what `du` counts; hard links count once.",
   ];
 }

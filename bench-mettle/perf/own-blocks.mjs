@@ -1,6 +1,6 @@
 // How long a process held its own event loop, whatever else the machine did.
 import { readFileSync } from "node:fs";
-import { performance } from "node:perf_hooks";
+import { PerformanceObserver, performance } from "node:perf_hooks";
 
 /** Of the timer that looks whether the loop runs. */
 export const resolutionMs = 1;
@@ -12,6 +12,21 @@ function waitedMs() {
   } catch {
     return undefined;
   }
+}
+
+/** The longest pause in which V8 collected garbage, in milliseconds; with the blocks, not besides them. */
+export function watchCollections() {
+  let longest = 0;
+  const seen = (entries) => {
+    for (const { duration } of entries) longest = Math.max(longest, duration);
+  };
+  const observer = new PerformanceObserver((list) => seen(list.getEntries()));
+  observer.observe({ entryTypes: ["gc"] });
+  return () => {
+    seen(observer.takeRecords());
+    observer.disconnect();
+    return { collectionMs: longest };
+  };
 }
 
 /** The longest time between two ticks, less what the thread waited for a core in it: what a busy machine does is not ours. */

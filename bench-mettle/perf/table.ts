@@ -88,10 +88,11 @@ function subjectText(subject: SubjectResult, { arms }: Result): string[] {
               "exposed ms",
               "block ms",
               "own block ms",
+              "collection ms",
               "peak MB",
             ],
             subject.details.map((one) => detailCells(one, titles)),
-            "lllrrrrrr",
+            "lllrrrrrrr",
           ),
         ]),
   ];
@@ -109,6 +110,7 @@ function detailCells({ arm, operation, mode, ms, parts }: Detail, titles: Readon
     pair(parts.exposedMs, "p95"),
     pair(parts.blockMs, "max"),
     pair(parts.ownBlockMs, "max"),
+    pair(parts.collectionMs, "max"),
     pair(parts.peakMB, "max"),
   ];
 }

@@ -1,5 +1,6 @@
 // The second half of a move, which may be run again after a kill: the restore, the message, the commit (F-22, F-24).
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
@@ -45,6 +46,7 @@ export async function finish(
   reportProgress(payload.kind, "restoring the files");
   const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target, since);
   fault("rewind.restored");
+  await nextTurn();
   if (verify !== null) {
     await requireVerified(deps, verify, target, left);
     await compensate(deps, owed);
@@ -74,6 +76,7 @@ export async function finish(
     processes: environment.capabilities.processes,
     lessons: [...(lesson === null ? [] : [lesson]), ...(summary === null ? told : [summary])],
   });
+  await nextTurn();
   const result: MoveResult = {
     message,
     effects: outside.effects,

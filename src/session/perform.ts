@@ -1,5 +1,6 @@
 // Carries out a rewind, an undo or an alignment in the order of F-22, and finishes at the next open what a kill interrupted (F-24).
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Captured } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
@@ -27,6 +28,7 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   reportProgress(move.kind, "reading the workspace");
   const captured = await captureLeft(deps);
   if (move.target.thread !== move.thread.id) catalog.raiseSeq(move.thread.id, move.target.seq + 1);
+  await nextTurn();
   const left = await keepLeft(deps, move, head, captured, issued);
   // On disk before anything is overwritten: after a power loss the left state must not be gone from both places.
   await deps.objects.sync();

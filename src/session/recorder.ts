@@ -1,5 +1,6 @@
 // Records the pairs of a thread: starts them, publishes them in one transaction, sees them to the disk.
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
 import type { Captured, FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
@@ -81,7 +82,9 @@ export class Recorder {
     const thread = catalog.thread(request.thread.name) as ThreadRow;
     const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
     const parent = request.kind === "turn" ? this.#behindSteps(head) : head;
+    await nextTurn();
     const changes = await this.#changesSince(parent, captured);
+    await nextTurn();
     fault("checkpoint.before-commit");
     const row = catalog.addCheckpoint(
       {

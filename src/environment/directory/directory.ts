@@ -172,6 +172,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         const pause = breathe();
         if (pause !== undefined) await pause;
       }
+      await nextTurn();
       const look = (path: RawPath): Seen | undefined => seen.lookup(path);
       const immovable = await findImmovable({ posix, seen: look, groups, firsts, problems: scan.problems, breathe });
       const summary = new Summary();
@@ -192,6 +193,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           if (uncaptured.has(path)) problems.push({ path: display(path), reason: uncapturedReason });
         },
       });
+      await nextTurn();
       const cut = await outsideNames(plan, look, groups, immovable.unreadFolders, breathe);
       if (dryRun) {
         const left = new Set([...keptPaths, ...plan.problems.map((one) => fromDisplay(one.path))]);
@@ -248,6 +250,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       const breathe = makeBreather();
       const summary = new Summary();
       const roots = [from, to].map((one) => readSnapshot(objects, filesOf(one)).root) as [Entry, Entry];
+      await nextTurn();
       for (const difference of compareTrees(objects, ...roots)) {
         summary.add(difference);
         const pause = breathe();
