@@ -77,7 +77,13 @@ async function measure(step) {
   const result = await steps[step](performance.now());
   await sleep(20);
   delay.disable();
-  return { ...result, blockMs: Math.max(0, delay.max / 1e6 - resolutionMs), ...ownBlocks(), ...collections(), peakMB: peakMB() };
+  return {
+    ...result,
+    blockMs: Math.max(0, delay.max / 1e6 - resolutionMs),
+    ...ownBlocks(),
+    ...collections(),
+    peakMB: peakMB(),
+  };
 }
 
 process.on("message", async (step) => {
