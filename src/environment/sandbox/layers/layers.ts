@@ -1,0 +1,67 @@
+// Where everything that a sandbox changes on disk lives, behind one interface: folders that are captured together and put back together.
+import type { Problem } from "../../environment.ts";
+
+/** A state of all folders of a sandbox. */
+export interface LayerSnapshot {
+  /** Equal names mean equal states. */
+  readonly name: string;
+  /** Bytes that became this state's own, as far as the file system tells; 0 when it is an older state again. */
+  readonly bytes: number;
+}
+
+/** One difference between two states. */
+export interface LayerDifference {
+  /** Below the live folder, raw bytes as latin1, components separated by single slashes. */
+  readonly path: string;
+  readonly before: LayerEntry | null;
+  readonly after: LayerEntry | null;
+  /** Where both are there: whether the content or the kind of entry differs, or only mode, owner, times or attributes. */
+  readonly differs: "content" | "metadata";
+}
+
+export interface LayerEntry {
+  readonly type: "file" | "directory" | "symlink" | "whiteout" | "other";
+  /** Of a directory: it hides what is below it in the lower layer (overlay's opaque mark, trusted.* or user.*). */
+  readonly opaque: boolean;
+  readonly size: number;
+  /** Nanoseconds since 1970. */
+  readonly mtimeNs: bigint;
+  readonly inode: bigint;
+}
+
+/**
+ * Implementer's contract.
+ *
+ * - `live` is one folder on one file system that an overlay can use for `upperdir` and `workdir` (rename between all folders below it, `trusted.*` attributes,
+ *   whiteouts); its owner makes whatever folders it needs below it. All of it is captured, nothing else.
+ * - `snapshot` fixes one moment, also under live writers: of two writes in program order never the second without the first. It runs off the event loop. The
+ *   caller freezes writers where memory has to fit. Stores through shared mappings count as changes.
+ * - Two snapshots without a change between them MUST give the same name; reading is no change.
+ * - `reset` is called while nothing is mounted on or open below `live`. It MUST be idempotent, and leave the live folder untouched where the state is not
+ *   complete. Killed at any point, the next `open` finds a live folder: the one before or the one after. `null` gives an empty one.
+ * - Inode numbers of files that did not change are the same before a snapshot and after a reset to it, where the file system can (CRIU's images name them).
+ * - Names are never used again.
+ */
+export interface Layers {
+  readonly kind: "btrfs" | "copy";
+  /** Host path of the live folder. Changes with `reset`. */
+  live(): string;
+  snapshot(): Promise<LayerSnapshot>;
+  /** The state is on disk and survives a power loss when it resolves. */
+  sync(name: string): Promise<void>;
+  reset(name: string | null): Promise<void>;
+  /** Parents before children; of a directory that only one side has, every entry below it. */
+  diff(from: string, to: string): AsyncIterable<LayerDifference>;
+  /** A read-only host path at which the state's files can be read; undefined where there is none (use `live` of a fork). */
+  folder(name: string): string | undefined;
+  has(name: string): boolean;
+  names(): string[];
+  /** Gives a state up. No error when it is not there. */
+  drop(name: string): Promise<void>;
+  /** What is missing or damaged of the state; [] when sound. */
+  verify(name: string): Promise<Problem[]>;
+  /** Layers of another sandbox, with this state as their first (under the same name) and as their live folder. */
+  fork(name: string, folder: string): Promise<Layers>;
+  /** Lets go of mounts and devices; keeps all states and the live folder. */
+  close(): Promise<void>;
+}
