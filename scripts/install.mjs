@@ -1,6 +1,6 @@
 // npm's install script: builds the native addon. A failure is no error, because the portable path works without it.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -12,6 +12,28 @@ const fallback =
 
 function say(sentence) {
   console.log(`agentrewind: ${sentence}`);
+}
+
+/** The program that makes sandboxes: static, because it also runs where the libraries are others. */
+const program = join(native, "build", "Release", "agentrewind-sandbox");
+
+function programSources() {
+  const folder = join(native, "sandbox");
+  return readdirSync(folder).map((name) => join(folder, name));
+}
+
+function buildProgram() {
+  const files = programSources();
+  if (existsSync(program) && files.every((file) => statSync(file).mtimeMs < statSync(program).mtimeMs)) return;
+  mkdirSync(dirname(program), { recursive: true });
+  const made = `${program}.${process.pid}`;
+  const args = ["-static", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", made, ...files.filter((file) => file.endsWith(".c"))];
+  const run = spawnSync(process.env.CC ?? "cc", args, { encoding: "utf8" });
+  if (run.status === 0) return renameSync(made, program);
+  const reason = run.error?.message ?? run.stderr.split("\n").find((line) => /error|cannot find/.test(line)) ?? `status ${run.status}`;
+  say(
+    `the program for sandboxes could not be built (${reason.trim()}); directories work without it; to get it, install a C compiler with its static library and run \`npm rebuild agentrewind\`.`,
+  );
 }
 
 function sources() {
@@ -81,3 +103,5 @@ if (process.platform !== "linux") {
     );
   }
 }
+
+if (process.platform === "linux" && process.env.AGENTREWIND_SKIP_NATIVE !== "1") buildProgram();

@@ -24,6 +24,8 @@ export interface Native {
   readLink(root: number, path: Uint8Array): Buffer;
   /** A descriptor; O_NOFOLLOW, O_CLOEXEC and O_NOCTTY are added to `flags`. The umask applies to `mode`. */
   open(root: number, path: Uint8Array, flags: number, mode: number): number;
+  /** As `open`, for a process whose root directory is `root`: symbolic links are followed, and none leads out of it. Not for paths of PATH_MAX bytes and more. */
+  openInside(root: number, path: Uint8Array, flags: number, mode: number): number;
 
   /** The mode is exact, whatever the umask. If only setting it fails, the directory stays. */
   makeDirectory(root: number, path: Uint8Array, mode: number): void;
@@ -246,6 +248,7 @@ const calls: Record<keyof Native, true> = {
   stat: true,
   readLink: true,
   open: true,
+  openInside: true,
   makeDirectory: true,
   makeSymlink: true,
   makeLink: true,

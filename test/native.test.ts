@@ -690,6 +690,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         probeWatch: [root],
         readLink: [root, path],
         open: [root, path, 0, 0],
+        openInside: [root, path, 0, 0],
         makeDirectory: [root, path, 0],
         makeSymlink: [root, path, path],
         makeLink: [root, path, path],

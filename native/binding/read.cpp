@@ -62,6 +62,18 @@ Napi::Value jsOpen(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), fd.value().release());
 }
 
+Napi::Value jsOpenInside(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int root = arguments.descriptor("root");
+  const std::string path = arguments.bytes("path");
+  const int flags = static_cast<int>(arguments.integer("flags", 0, std::numeric_limits<int32_t>::max()));
+  const mode_t mode = arguments.mode("mode");
+  if (!arguments.ok()) return info.Env().Undefined();
+  Result<UniqueFd> fd = openInside(root, path, flags, mode);
+  if (!fd) return throwError(info.Env(), fd.error(), quoted(path));
+  return Napi::Number::New(info.Env(), fd.value().release());
+}
+
 Napi::Value jsGetXattrs(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int root = arguments.descriptor("root");
@@ -102,6 +114,7 @@ void registerRead(Napi::Env env, Napi::Object exports) {
   exports.Set("stat", Napi::Function::New<jsStat>(env, "stat"));
   exports.Set("readLink", Napi::Function::New<jsReadLink>(env, "readLink"));
   exports.Set("open", Napi::Function::New<jsOpen>(env, "open"));
+  exports.Set("openInside", Napi::Function::New<jsOpenInside>(env, "openInside"));
   exports.Set("getXattrs", Napi::Function::New<jsGetXattrs>(env, "getXattrs"));
   exports.Set("nextData", Napi::Function::New<jsNextData>(env, "nextData"));
 }

@@ -16,6 +16,7 @@ constexpr long openat2Number = 437;
 constexpr uint64_t resolveNoMagiclinks = 0x02;
 constexpr uint64_t resolveNoSymlinks = 0x04;
 constexpr uint64_t resolveBeneath = 0x08;
+constexpr uint64_t resolveInRoot = 0x10;
 
 struct OpenHow {
   uint64_t flags;
@@ -26,10 +27,11 @@ static_assert(sizeof(OpenHow) == 24, "OPEN_HOW_SIZE_VER0");
 
 constexpr int directoryFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
-int openat2(int at, const char* path, int flags, mode_t mode) {
+constexpr uint64_t resolveLinkFree = resolveBeneath | resolveNoSymlinks | resolveNoMagiclinks;
+
+int openat2(int at, const char* path, int flags, mode_t mode, uint64_t resolve = resolveLinkFree) {
   const bool creates = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
-  OpenHow how{static_cast<uint64_t>(static_cast<uint32_t>(flags)), creates ? mode : 0u,
-              resolveBeneath | resolveNoSymlinks | resolveNoMagiclinks};
+  OpenHow how{static_cast<uint64_t>(static_cast<uint32_t>(flags)), creates ? mode : 0u, resolve};
   long fd;
   do {
     fd = syscall(openat2Number, at, path, &how, sizeof(how));
@@ -148,6 +150,14 @@ Result<UniqueFd> openBeneath(int root, std::string_view path, int flags, mode_t 
   if (!location) return location.error();
   UniqueFd fd(openat(location.value().parent(), location.value().name(), flags, mode));
   if (fd.get() < 0) return lastError("openat");
+  return fd;
+}
+
+Result<UniqueFd> openInside(int root, std::string_view path, int flags, mode_t mode) {
+  if (path.find('\0') != std::string_view::npos) return Errno{EINVAL, "openat2"};
+  const std::string text(path.empty() ? std::string_view(".") : path);
+  UniqueFd fd(openat2(root, text.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode, resolveInRoot | resolveNoMagiclinks));
+  if (fd.get() < 0) return lastError("openat2");
   return fd;
 }
 

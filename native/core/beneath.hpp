@@ -37,4 +37,9 @@ Result<Location> locate(int root, std::string_view path);
 /** Opens `path` itself. Never follows a symbolic link, never gains a controlling terminal, closes on exec. */
 Result<UniqueFd> openBeneath(int root, std::string_view path, int flags, mode_t mode);
 
+/**
+ * Opens `path` as a process would whose root is `root`: links are followed, and none leads out. At most PATH_MAX bytes. ENOSYS before Linux 5.6.
+ */
+Result<UniqueFd> openInside(int root, std::string_view path, int flags, mode_t mode);
+
 }  // namespace agentrewind

@@ -116,6 +116,8 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
   /** Bytes kept of each stream; what is beyond is dropped and `truncated` set. Default 10 MiB. */
   readonly maxBytes?: number;
+  /** Called with what the command writes, as it comes. */
+  readonly onOutput?: (stream: "stdout" | "stderr", bytes: Uint8Array) => void;
 }
 
 export interface ExecResult {
@@ -126,6 +128,8 @@ export interface ExecResult {
   readonly stderr: string;
   readonly timedOut: boolean;
   readonly truncated: boolean;
+  /** Where an environment keeps what was cut off: files with all of it. */
+  readonly full?: { readonly stdout: string; readonly stderr: string };
 }
 
 export interface DirectoryEntry {

@@ -30,6 +30,11 @@ export async function execCommand(
     stripFinalNewline: false,
     maxBuffer: options.maxBytes ?? defaultMaxBytes,
   });
+  const { onOutput } = options;
+  if (onOutput !== undefined) {
+    subprocess.stdout.on("data", (bytes: Uint8Array) => onOutput("stdout", bytes));
+    subprocess.stderr.on("data", (bytes: Uint8Array) => onOutput("stderr", bytes));
+  }
   const killGroup = (): void => {
     const { pid } = subprocess;
     if (pid === undefined) return;

@@ -1,0 +1,53 @@
+/* pid 1 of a sandbox: reaps what nobody waits for, and ends everything inside when its keeper has gone. It holds no state, so it is never dumped. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+
+static void on_child(int signal) { (void)signal; }
+
+/* In a System V and a host name space of its own: these are part of the image, where those of the init are the namespaces that CRIU comes from. */
+static void start_root(int cgroup, const char *program) {
+  pid_t pid = fork_into(CLONE_NEWIPC | CLONE_NEWUTS, cgroup, 0);
+  if (pid != 0) return;
+  const int kept[] = {-1};
+  setsid();
+  close_others(kept);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  signal(SIGCHLD, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  if (drop_capabilities() == 0) execl(program, "agentrewind-root", "root", (char *)NULL);
+  _exit(127);
+}
+
+void run_init(int lifeline, int tree_cgroup, const char *root_program) {
+  int null = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
+  if (null > 2) close(null);
+  prctl(PR_SET_NAME, "agentrewind-init");
+  sigset_t child, before;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, &before);
+  struct sigaction action = {.sa_handler = on_child};
+  sigaction(SIGCHLD, &action, NULL);
+  if (root_program != NULL) start_root(tree_cgroup, root_program);
+  close(tree_cgroup);
+  for (;;) {
+    struct pollfd wait = {lifeline, POLLIN, 0};
+    int ready = ppoll(&wait, 1, NULL, &before);
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+    if (ready > 0) _exit(0);
+  }
+}

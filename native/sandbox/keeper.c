@@ -1,0 +1,268 @@
+/* The keeper: a small process beside the owner (which is too large and has too many threads to fork). It makes sandboxes, starts CRIU inside of them and passes
+ * its messages on. When the owner goes, it goes, and with it the sandbox. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+
+enum { child_limit = 64, images_fd = 9, prefix_fd = 8, criu_fd = 3 };
+
+struct child {
+  pid_t pid;
+  uint32_t id;
+  int channel; /* -1: none (an init), or closed */
+  int ended;
+  int status;
+};
+
+static struct child children[child_limit];
+static size_t child_count;
+static int owner;
+
+static void put_frame(uint32_t id, uint8_t kind, const void *payload, size_t length, const void *more, size_t more_length) {
+  unsigned char head[9];
+  uint32_t total = (uint32_t)(5 + length + more_length);
+  memcpy(head, &total, 4);
+  memcpy(head + 4, &id, 4);
+  head[8] = kind;
+  if (write_all(owner, head, sizeof head) < 0 || write_all(owner, payload, length) < 0 || write_all(owner, more, more_length) < 0) _exit(0);
+}
+
+static void put_failed(uint32_t id, int error, const char *what) {
+  int32_t number = error;
+  put_frame(id, FRAME_FAILED, &number, sizeof number, what, strlen(what));
+}
+
+static void put_started(uint32_t id, pid_t pid) {
+  int32_t number = pid;
+  put_frame(id, FRAME_STARTED, &number, sizeof number, NULL, 0);
+}
+
+static void remember(pid_t pid, uint32_t id, int channel) {
+  struct child one = {pid, id, channel, 0, 0};
+  children[child_count++] = one;
+}
+
+/* What the process said last is passed on before its end. */
+static void forget_ended(void) {
+  for (size_t i = 0; i < child_count;) {
+    if (!children[i].ended || children[i].channel >= 0) {
+      i++;
+      continue;
+    }
+    int32_t status = children[i].status;
+    put_frame(children[i].id, FRAME_ENDED, &status, sizeof status, NULL, 0);
+    children[i] = children[--child_count];
+  }
+}
+
+static void reap(void) {
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+    for (size_t i = 0; i < child_count; i++)
+      if (children[i].pid == pid) {
+        children[i].ended = 1;
+        children[i].status = status;
+      }
+}
+
+static void start(uint32_t id, struct fields instructions) {
+  if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
+  struct launched out = launch(instructions);
+  if (out.error != 0) return put_failed(id, out.error, out.what);
+  remember(out.pid, id, -1);
+  put_started(id, out.pid);
+}
+
+static int move_to(int fd, int target) {
+  if (fd == target) return fcntl(fd, F_SETFD, 0);
+  return dup2(fd, target) < 0 ? -1 : 0;
+}
+
+/* In the sandbox's mount, pid and network namespaces, in the host's others: those are what CRIU then takes for its own, and leaves alone. */
+static void become_criu(int init, int socket, const int folders[2], int cgroup, pid_t pid, char **command) {
+  /* Out of the way of the numbers that are about to be given out. */
+  int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(folders[0], F_DUPFD_CLOEXEC, 20);
+  int high_images = fcntl(folders[1], F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 20);
+  if (setns(init, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0) _exit(125);
+  pid_t inside = fork_into(0, high_cgroup, pid);
+  if (inside < 0) _exit(124);
+  if (inside > 0) {
+    /* What it still holds would keep sandboxes alive behind their keeper's end, and this one's socket open. */
+    const int none[] = {-1};
+    close_others(none);
+    /* The child is in another pid namespace: this process waits for it in the keeper's. */
+    int status;
+    while (waitpid(inside, &status, 0) < 0 && errno == EINTR) {
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  setsid();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+  if (move_to(high_socket, criu_fd) < 0 || move_to(high_prefix, prefix_fd) < 0 || move_to(high_images, images_fd) < 0) _exit(123);
+  const int kept[] = {criu_fd, prefix_fd, images_fd, -1};
+  close_others(kept);
+  clearenv();
+  setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
+  execv(command[0], command);
+  _exit(122);
+}
+
+/* Strings: the init's pid, the images folder, the prefix, the cgroup, the pid inside (0: any), the command. */
+static void start_criu(uint32_t id, struct fields given) {
+  if (given.count < 6) return put_failed(id, EINVAL, "read the request");
+  if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
+  int init = (int)syscall(SYS_pidfd_open, atoi(given.item[0]), 0);
+  int images = open(given.item[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int prefix = open(given.item[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int cgroup = open(given.item[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int pair[2] = {-1, -1};
+  pid_t pid = -1;
+  if (init >= 0 && images >= 0 && prefix >= 0 && cgroup >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+    pid = fork();
+    if (pid == 0) {
+      const int folders[2] = {prefix, images};
+      become_criu(init, pair[1], folders, cgroup, atoi(given.item[4]), given.item + 5);
+    }
+  }
+  int error = errno;
+  close(init);
+  close(images);
+  close(prefix);
+  close(cgroup);
+  close(pair[1]);
+  if (pid < 0) {
+    close(pair[0]);
+    return put_failed(id, error, "start CRIU");
+  }
+  remember(pid, id, pair[0]);
+  put_started(id, pid);
+}
+
+static struct child *channel_of(uint32_t id) {
+  for (size_t i = 0; i < child_count; i++)
+    if (children[i].id == id) return &children[i];
+  return NULL;
+}
+
+static void close_channel(struct child *one) {
+  if (one->channel >= 0) close(one->channel);
+  one->channel = -1;
+}
+
+/* The waiting process's only child is CRIU, in another pid namespace: what is killed there is found by its group's cgroup, which the owner ends. */
+static void end_child(uint32_t id) {
+  struct child *one = channel_of(id);
+  if (one == NULL) return;
+  close_channel(one);
+  if (!one->ended) {
+    char path[64], text[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", one->pid, one->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    if (got > 0) {
+      text[got] = 0;
+      int inside = atoi(text);
+      if (inside > 0) kill(inside, SIGKILL);
+    }
+    kill(one->pid, SIGKILL);
+  }
+}
+
+static void take_frame(void) {
+  static char *bytes;
+  unsigned char head[9];
+  uint32_t total, id;
+  if (read_all(owner, head, sizeof head) < 0) _exit(0);
+  memcpy(&total, head, 4);
+  memcpy(&id, head + 4, 4);
+  if (total < 5 || total > FRAME_LIMIT) _exit(1);
+  size_t length = total - 5;
+  free(bytes);
+  bytes = malloc(length + 1);
+  if (bytes == NULL || read_all(owner, bytes, length) < 0) _exit(0);
+  bytes[length] = 0;
+  struct child *one;
+  struct fields given;
+  switch (head[8]) {
+    case FRAME_START:
+      given = split_fields(bytes, length);
+      start(id, given);
+      free(given.item);
+      break;
+    case FRAME_CRIU:
+      given = split_fields(bytes, length);
+      start_criu(id, given);
+      free(given.item);
+      break;
+    case FRAME_DATA:
+      one = channel_of(id);
+      if (one != NULL && one->channel >= 0) send(one->channel, bytes, length, MSG_NOSIGNAL);
+      break;
+    case FRAME_CLOSE:
+      end_child(id);
+      break;
+    default:
+      _exit(1);
+  }
+}
+
+static void pass_on(struct child *one) {
+  static char message[FRAME_LIMIT - 16];
+  ssize_t got = recv(one->channel, message, sizeof message, 0);
+  if (got > 0)
+    put_frame(one->id, FRAME_DATA, message, (size_t)got, NULL, 0);
+  else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+    close_channel(one);
+}
+
+void keep(int socket) {
+  owner = socket;
+  /* Of a session of its own: the owner's terminal does not end it before the owner. */
+  setsid();
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, NULL);
+  int ended = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  fcntl(owner, F_SETFD, FD_CLOEXEC);
+  for (;;) {
+    struct pollfd wait[2 + child_limit] = {{owner, POLLIN, 0}, {ended, POLLIN, 0}};
+    uint32_t ids[child_limit];
+    size_t count = child_count;
+    for (size_t i = 0; i < count; i++) {
+      wait[2 + i].fd = children[i].channel;
+      wait[2 + i].events = POLLIN;
+      ids[i] = children[i].id;
+    }
+    if (poll(wait, 2 + count, -1) < 0 && errno != EINTR) _exit(1);
+    struct signalfd_siginfo about;
+    while (read(ended, &about, sizeof about) == (ssize_t)sizeof about) {
+    }
+    reap();
+    for (size_t i = 0; i < count; i++) {
+      struct child *one = wait[2 + i].revents == 0 ? NULL : channel_of(ids[i]);
+      if (one != NULL && one->channel >= 0) pass_on(one);
+    }
+    forget_ended();
+    if (wait[0].revents != 0) take_frame();
+  }
+}

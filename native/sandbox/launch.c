@@ -1,0 +1,188 @@
+/* Makes the namespaces and the file system view of a sandbox. The owner decides everything; here the steps are only carried out, in the order given. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program.h"
+
+struct plan {
+  int own_network;
+  int init_cgroup;
+  int tree_cgroup;
+  const char *root_program;
+};
+
+static int fail(struct launched *out, const char *step, const char *on) {
+  out->error = errno == 0 ? EIO : errno;
+  snprintf(out->what, sizeof out->what, "%s %s", step, on);
+  return -1;
+}
+
+static unsigned long number(const char *text) { return strtoul(text, NULL, 0); }
+
+static int raise_loopback(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  struct ifreq request;
+  memset(&request, 0, sizeof request);
+  strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  int result = ioctl(fd, SIOCSIFFLAGS, &request);
+  close(fd);
+  return result;
+}
+
+/* Inside of the new pid namespace: the file is the host's, the counter the writer's own. */
+static int set_last_pid(const char *text) {
+  int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  int result = write_all(fd, text, strlen(text));
+  close(fd);
+  return result;
+}
+
+static int enter_root(const char *folder) {
+  if (chdir(folder) < 0) return -1;
+  /* The old root ends up on top of the new one at "/" and is taken away from there: no folder is needed for it. */
+  if (syscall(SYS_pivot_root, ".", ".") < 0) return -1;
+  if (umount2(".", MNT_DETACH) < 0) return -1;
+  return chdir("/");
+}
+
+static int make_node(char **args) {
+  mode_t mode = (mode_t)number(args[1]);
+  if (mknod(args[0], mode, makedev(number(args[2]), number(args[3]))) < 0 && errno != EEXIST) return -1;
+  return chmod(args[0], mode & 07777);
+}
+
+/* One step in the new namespaces; the number of its arguments, or -1. */
+static int perform(const char *step, char **args, size_t left) {
+#define NEEDS(n) \
+  if (left < (n)) { \
+    errno = EINVAL; \
+    return -1; \
+  }
+  if (strcmp(step, "mount") == 0) { /* type source target flags data */
+    NEEDS(5)
+    const char *data = args[4][0] == 0 ? NULL : args[4];
+    return mount(args[1], args[2], args[0], number(args[3]), data) < 0 ? -1 : 5;
+  }
+  if (strcmp(step, "mkdir") == 0) { /* path mode */
+    NEEDS(2)
+    if (mkdir(args[0], (mode_t)number(args[1])) < 0 && errno != EEXIST) return -1;
+    return 2;
+  }
+  if (strcmp(step, "touch") == 0) { /* path */
+    NEEDS(1)
+    int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return -1;
+    close(fd);
+    return 1;
+  }
+  if (strcmp(step, "mknod") == 0) { /* path mode major minor */
+    NEEDS(4)
+    return make_node(args) < 0 ? -1 : 4;
+  }
+  if (strcmp(step, "symlink") == 0) { /* target path */
+    NEEDS(2)
+    if (symlink(args[0], args[1]) < 0 && errno != EEXIST) return -1;
+    return 2;
+  }
+  if (strcmp(step, "hostname") == 0) {
+    NEEDS(1)
+    return sethostname(args[0], strlen(args[0])) < 0 ? -1 : 1;
+  }
+  if (strcmp(step, "last-pid") == 0) {
+    NEEDS(1)
+    return set_last_pid(args[0]) < 0 ? -1 : 1;
+  }
+  if (strcmp(step, "root") == 0) {
+    NEEDS(1)
+    return enter_root(args[0]) < 0 ? -1 : 1;
+  }
+#undef NEEDS
+  errno = EINVAL;
+  return -1;
+}
+
+static void become_init(struct fields steps, size_t first, const struct plan *plan, int lifeline, int report) {
+  struct launched out = {0, 0, ""};
+  if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail(&out, "make private", "/");
+  if (out.error == 0 && plan->own_network && raise_loopback() < 0) fail(&out, "raise", "lo");
+  for (size_t i = first; out.error == 0 && i < steps.count;) {
+    const char *step = steps.item[i];
+    int used = perform(step, steps.item + i + 1, steps.count - i - 1);
+    if (used < 0)
+      fail(&out, step, strcmp(step, "mount") == 0 && i + 3 < steps.count ? steps.item[i + 3] : i + 1 < steps.count ? steps.item[i + 1] : "");
+    else
+      i += 1 + (size_t)used;
+  }
+  write_all(report, &out, sizeof out);
+  if (out.error != 0) _exit(1);
+  const int kept[] = {lifeline, plan->tree_cgroup, -1};
+  close_others(kept);
+  run_init(lifeline, plan->tree_cgroup, plan->root_program);
+}
+
+static int open_folder(const char *path) { return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+
+/* Instructions: first the plan ("network" "own"|"host", "cgroups" INIT TREE, "program" PATH or "" for none), then the steps. */
+struct launched launch(struct fields instructions) {
+  struct launched out = {0, 0, ""};
+  struct plan plan = {0, -1, -1, NULL};
+  int report[2] = {-1, -1};
+  int lifeline[2] = {-1, -1};
+  if (instructions.count < 7 || strcmp(instructions.item[0], "network") != 0 || strcmp(instructions.item[2], "cgroups") != 0 ||
+      strcmp(instructions.item[5], "program") != 0) {
+    errno = EINVAL;
+    fail(&out, "read", "the plan");
+    return out;
+  }
+  plan.own_network = strcmp(instructions.item[1], "own") == 0;
+  plan.root_program = instructions.item[6][0] == 0 ? NULL : instructions.item[6];
+  plan.init_cgroup = open_folder(instructions.item[3]);
+  if (plan.init_cgroup < 0) fail(&out, "open cgroup", instructions.item[3]);
+  plan.tree_cgroup = out.error == 0 ? open_folder(instructions.item[4]) : -1;
+  if (out.error == 0 && plan.tree_cgroup < 0) fail(&out, "open cgroup", instructions.item[4]);
+  if (out.error == 0 && (pipe2(report, O_CLOEXEC) < 0 || pipe2(lifeline, O_CLOEXEC) < 0)) fail(&out, "make", "pipes");
+  if (out.error == 0) {
+    uint64_t flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC | (plan.own_network ? CLONE_NEWNET : 0);
+    pid_t pid = fork_into(flags, plan.init_cgroup, 0);
+    if (pid < 0) fail(&out, "make", "namespaces");
+    if (pid == 0) {
+      close(lifeline[1]);
+      become_init(instructions, 7, &plan, lifeline[0], report[1]);
+    }
+    out.pid = pid;
+  }
+  close(report[1]);
+  struct launched inside;
+  if (out.error == 0 && read_all(report[0], &inside, sizeof inside) == 0 && inside.error != 0) {
+    inside.pid = 0;
+    waitpid(out.pid, NULL, 0);
+    close(lifeline[1]);
+    out = inside;
+  } else if (out.error == 0) {
+    /* The write end of the lifeline stays open in this process alone, and only its end closes it. */
+    lifeline[1] = -1;
+  }
+  if (out.error != 0 && lifeline[1] >= 0) close(lifeline[1]);
+  close(report[0]);
+  close(lifeline[0]);
+  close(plan.init_cgroup);
+  close(plan.tree_cgroup);
+  return out;
+}

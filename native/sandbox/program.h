@@ -1,0 +1,53 @@
+/* What the parts of the sandbox's program share. One static program, three roles: the keeper beside the owner, the init (pid 1 of the sandbox), and the tree's
+ * root below it, of which everything that the agent starts descends. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Frames between the owner and the keeper: u32 length of what follows, u32 id, u8 kind, payload; little endian. */
+enum frame_kind {
+  FRAME_START = 1,   /* -> strings: instructions, see launch.c */
+  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, first pid, command...; opens the channel of that id */
+  FRAME_DATA = 3,    /* <-> one message of the channel's socket */
+  FRAME_CLOSE = 4,   /* -> ends the channel's process; answered by FRAME_ENDED */
+  FRAME_ENDED = 5,   /* <- i32 wait status: the channel's process or the init has ended */
+  FRAME_STARTED = 6, /* <- i32 pid */
+  FRAME_FAILED = 7,  /* <- i32 errno, text: what could not be done */
+};
+
+#define FRAME_LIMIT (1u << 20)
+
+struct fields {
+  char **item;
+  size_t count;
+};
+
+/* NUL-terminated strings in `bytes`, which must outlive the result. */
+struct fields split_fields(char *bytes, size_t length);
+
+int read_all(int fd, void *bytes, size_t length);
+int write_all(int fd, const void *bytes, size_t length);
+
+/* All but the first three and those in `kept`, which ends with -1. */
+void close_others(const int *kept);
+
+/* Like fork, with the child in the cgroup whose directory `cgroup` is (-1: where the caller is), and with `pid` in its own namespace (0: any). */
+pid_t fork_into(uint64_t flags, int cgroup, pid_t pid);
+
+struct launched {
+  pid_t pid;
+  int error;
+  char what[256];
+};
+
+/* Starts the init of a sandbox as the instructions say. `lifeline`: the init ends, and with it everything inside, when the other end of this pipe is closed. */
+struct launched launch(struct fields instructions);
+
+/* Never return. */
+void keep(int socket);
+void run_init(int lifeline, int tree_cgroup, const char *root_program) __attribute__((noreturn));
+void run_root(const char *folder) __attribute__((noreturn));
+
+/* Leaves what a root inside of a container usually has; the bounding set, so nothing inside gets the rest again. */
+int drop_capabilities(void);

@@ -1,0 +1,352 @@
+// `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { constants as os } from "node:os";
+import { join } from "node:path";
+import { getSystemErrorName } from "node:util";
+import { RewindError, systemCode } from "../../errors.ts";
+import type { ExecOptions, ExecResult } from "../environment.ts";
+import { Call, type CallEnd, tell } from "./calls.ts";
+import { type ProcessInfo, processInfos } from "./proc.ts";
+import { jobControl, shellCommand, shellSettings } from "./shell-settings.ts";
+
+/** What commands need of the sandbox that they run in. */
+export interface CommandPlace {
+  /** Host path of the folder that is /run/agentrewind inside. */
+  run(): string;
+  /** Host pids of the tree. */
+  processes(): number[];
+  /** Absolute, inside. */
+  readonly workspace: string;
+  /** Raised when this life of the sandbox has ended. */
+  readonly over: AbortSignal;
+  makeFifo(folder: string, name: string): void;
+}
+
+export interface SandboxExecOptions extends ExecOptions {
+  /** Which persistent shell a line goes to. Default "main". */
+  readonly shell?: string;
+}
+
+const defaultMaxBytes = 10 << 20;
+/** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
+const spillBytes = 1 << 30;
+/** How long a shell may take to end a command that was interrupted, and how often that is tried before the shell is ended. */
+const interruptMs = 200;
+const interrupts = 3;
+
+export class SandboxCommands {
+  readonly #place: CommandPlace;
+  readonly #busy = new Set<string>();
+  readonly #running = new Map<AbortController, Promise<unknown>>();
+
+  constructor(place: CommandPlace) {
+    this.#place = place;
+  }
+
+  /** Makes what the tree's root reads. Before it starts. */
+  static prepare(run: string, makeFifo: CommandPlace["makeFifo"]): void {
+    for (const folder of ["calls", "shells"]) mkdirSync(join(run, folder), { recursive: true, mode: 0o700 });
+    writeFileSync(join(run, "shell"), shellSettings);
+    if (!existsSync(join(run, "control"))) makeFifo(run, "control");
+  }
+
+  /** Forgets commands and shells whose processes are not there any more. While nothing runs inside. */
+  static clear(run: string): void {
+    for (const folder of ["calls", "shells"]) rmSync(join(run, folder), { recursive: true, force: true });
+  }
+
+  async exec(
+    command: string | readonly string[],
+    options: SandboxExecOptions,
+    cwd: string | undefined,
+  ): Promise<ExecResult> {
+    const control = new AbortController();
+    const stop = (): void => control.abort();
+    for (const signal of [options.signal, this.#place.over]) {
+      signal?.addEventListener("abort", stop, { once: true });
+      if (signal?.aborted) stop();
+    }
+    const result = this.#exec(command, options, cwd, control.signal);
+    this.#running.set(control, result);
+    try {
+      return await result;
+    } finally {
+      this.#running.delete(control);
+      for (const signal of [options.signal, this.#place.over]) signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Ends what runs, and resolves when it has ended. Persistent shells and what was left in the background stay. */
+  async settle(): Promise<void> {
+    const results = [...this.#running.values()];
+    for (const control of this.#running.keys()) control.abort();
+    await Promise.allSettled(results);
+  }
+
+  async #exec(
+    command: string | readonly string[],
+    options: SandboxExecOptions,
+    cwd: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ExecResult> {
+    const { shell = "main" } = options;
+    if (!/^[\w.-]{1,64}$/.test(shell)) {
+      throw new RewindError("BAD_ARGUMENT", `"${shell}" is no name for a shell.`, {
+        hint: "Use up to 64 letters, digits, dots and dashes.",
+      });
+    }
+    const fits = typeof command === "string" && cwd === undefined && options.env === undefined;
+    if (!fits || this.#busy.has(shell)) return this.#alone(command, options, cwd, signal);
+    this.#busy.add(shell);
+    try {
+      return await this.#inShell(shell, command, options, signal);
+    } finally {
+      this.#busy.delete(shell);
+    }
+  }
+
+  async #alone(
+    command: string | readonly string[],
+    options: ExecOptions,
+    cwd: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ExecResult> {
+    const argv = typeof command === "string" ? ["bash", "--norc", "-c", command] : command;
+    if (argv[0] === undefined || argv[0] === "") {
+      throw new RewindError("BAD_ARGUMENT", "The command is empty.", {
+        hint: "Give a command line or a program with its arguments.",
+      });
+    }
+    const call = this.#begin(options, "in");
+    call.request({ argv, env: variables(options.env), cwd: cwd ?? this.#place.workspace });
+    this.#tellRoot(call.id);
+    const end = await this.#watch(
+      call,
+      options,
+      signal,
+      () => call.end(),
+      async () => {
+        const pid = call.pid();
+        const found = pid === undefined ? undefined : this.#find(pid);
+        if (found !== undefined) killGroup(found.group);
+      },
+    );
+    if (end.result?.kind === "error") {
+      const name = getSystemErrorName(-end.result.errno);
+      call.remove();
+      throw new RewindError("COMMAND_FAILED", `The command could not be started: ${argv[0]}: ${name}.`, {
+        hint: "Check that the program and the working directory exist.",
+        details: { error: name },
+      });
+    }
+    return this.#result(call, end, options);
+  }
+
+  async #inShell(name: string, command: string, options: ExecOptions, signal: AbortSignal): Promise<ExecResult> {
+    const shell = await this.#openShell(name);
+    const before = new Set(this.#children(shell.pid).map(({ pid }) => pid));
+    const call = this.#begin(options, "input");
+    call.put("command", command);
+    call.put("run", shellCommand(call.inside, options.input !== undefined));
+    tell(join(shell.call.folder, "in"), `. ${call.inside}/run`);
+    let lost = false;
+    const over = (): CallEnd | undefined => {
+      const end = call.end();
+      if (end !== undefined) return end;
+      // The command ended its shell: how is what the root wrote down.
+      const ended = shell.call.end();
+      if (ended !== undefined) lost = true;
+      return ended;
+    };
+    const end = await this.#watch(call, options, signal, over, async () => {
+      for (let tries = 0; tries < interrupts && over() === undefined; tries++) {
+        const host = this.#find(shell.pid);
+        if (host === undefined) return;
+        for (const child of this.#children(shell.pid)) {
+          if (before.has(child.pid)) continue;
+          if (child.group === host.group) kill(child.pid, "SIGKILL");
+          else killGroup(child.group);
+        }
+        kill(host.pid, "SIGINT");
+        const patience = AbortSignal.timeout(interruptMs);
+        await call.until(over, patience);
+      }
+      const host = over() === undefined ? this.#find(shell.pid) : undefined;
+      if (host !== undefined) killGroup(host.group);
+    });
+    if (lost) rmSync(join(this.#place.run(), "shells", name), { force: true });
+    return this.#result(call, end, options);
+  }
+
+  #begin(options: ExecOptions, inputName: string): Call {
+    const call = new Call(this.#place.run());
+    call.make();
+    if (options.input !== undefined) call.put(inputName, options.input);
+    return call;
+  }
+
+  #tellRoot(id: string): void {
+    try {
+      tell(join(this.#place.run(), "control"), id);
+    } catch (error) {
+      throw new RewindError("COMMAND_FAILED", `The sandbox does not take commands (${systemCode(error)}).`, {
+        hint: "Open the workspace again: the last pair comes back.",
+        cause: error,
+      });
+    }
+  }
+
+  /** Starts it where it is not there, or has ended. */
+  async #openShell(name: string): Promise<{ call: Call; pid: number }> {
+    const run = this.#place.run();
+    const note = join(run, "shells", name);
+    if (existsSync(note)) {
+      const call = new Call(run, readFileSync(note, "utf8"));
+      const pid = call.pid();
+      if (pid !== undefined && call.end() === undefined && this.#find(pid) !== undefined) return { call, pid };
+      call.remove();
+    }
+    const call = new Call(run);
+    call.make();
+    this.#place.makeFifo(call.folder, "in");
+    call.request({
+      argv: ["bash", "--noprofile", "--rcfile", "/run/agentrewind/shell", "--noediting", "-i"],
+      env: variables(undefined),
+      cwd: this.#place.workspace,
+    });
+    this.#tellRoot(call.id);
+    const pid = await call.until(() => {
+      const end = call.end();
+      if (end !== undefined) {
+        const reason = end.kind === "error" ? getSystemErrorName(-end.errno) : `it ended: ${end.kind}`;
+        throw new RewindError("COMMAND_FAILED", `The shell could not be started: bash: ${reason}.`, {
+          hint: "Install bash in the sandbox, or give the program with its arguments.",
+        });
+      }
+      return call.pid();
+    }, this.#place.over);
+    if (pid === undefined) throw endedError();
+    tell(join(call.folder, "in"), jobControl);
+    writeFileSync(note, call.id);
+    return { call, pid };
+  }
+
+  async #watch(
+    call: Call,
+    options: ExecOptions,
+    signal: AbortSignal,
+    over: () => CallEnd | undefined,
+    stop: () => Promise<void>,
+  ): Promise<Watched> {
+    const limit = new AbortController();
+    const timer =
+      options.timeoutMs === undefined ? undefined : setTimeout(() => limit.abort("time"), options.timeoutMs);
+    const raise = (): void => limit.abort("signal");
+    signal.addEventListener("abort", raise, { once: true });
+    if (signal.aborted) raise();
+    const told = { out: 0, err: 0 };
+    const look = (): CallEnd | undefined => {
+      if (call.size("out") + call.size("err") > spillBytes) limit.abort("output");
+      if (options.onOutput !== undefined) passOutput(call, told, options.onOutput);
+      return over();
+    };
+    try {
+      let result = await call.until(look, limit.signal);
+      const cut = result === undefined;
+      if (cut) {
+        await stop();
+        result = await call.until(look, AbortSignal.any([AbortSignal.timeout(2_000), this.#place.over]));
+      }
+      if (options.onOutput !== undefined) passOutput(call, told, options.onOutput);
+      if (result === undefined && this.#place.over.aborted && limit.signal.reason !== "time") throw endedError();
+      return { result, cut, timedOut: cut && limit.signal.reason === "time" };
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", raise);
+    }
+  }
+
+  #result(call: Call, { result, cut, timedOut }: Watched, options: ExecOptions): ExecResult {
+    const { maxBytes = defaultMaxBytes } = options;
+    const truncated = call.size("out") > maxBytes || call.size("err") > maxBytes;
+    const [stdout, stderr] = (["out", "err"] as const).map((one) => call.output(one, 0, maxBytes).toString("utf8"));
+    const ended = cut ? ({ kind: "signal", signal: os.signals.SIGKILL } as const) : result;
+    const answer = {
+      exitCode: ended?.kind === "exit" ? ended.code : null,
+      signal: ended?.kind === "signal" ? signalName(ended.signal) : null,
+      stdout: stdout as string,
+      stderr: stderr as string,
+      timedOut,
+      truncated,
+      ...(truncated ? { full: { stdout: `${call.inside}/out`, stderr: `${call.inside}/err` } } : {}),
+    };
+    // What still runs in the background may write on, and its image names the files.
+    if (!truncated && !this.#isUsed()) call.remove();
+    return answer;
+  }
+
+  /** Whether anything but the root and idle shells runs. */
+  #isUsed(): boolean {
+    const infos = processInfos(this.#place.processes());
+    const root = infos.find(({ inside }) => inside === 2);
+    const shells = new Set(infos.filter(({ parent }) => parent === root?.pid).map(({ pid }) => pid));
+    return infos.some((one) => one !== root && !shells.has(one.pid) && one.state !== "Z");
+  }
+
+  #find(inside: number): ProcessInfo | undefined {
+    return processInfos(this.#place.processes()).find((one) => one.inside === inside && one.state !== "Z");
+  }
+
+  #children(inside: number): ProcessInfo[] {
+    const infos = processInfos(this.#place.processes());
+    const parent = infos.find((one) => one.inside === inside);
+    return infos.filter((one) => one.parent === parent?.pid);
+  }
+}
+
+interface Watched {
+  readonly result: CallEnd | undefined;
+  /** It was ended before its own end. */
+  readonly cut: boolean;
+  readonly timedOut: boolean;
+}
+
+function passOutput(
+  call: Call,
+  told: { out: number; err: number },
+  onOutput: NonNullable<ExecOptions["onOutput"]>,
+): void {
+  for (const stream of ["out", "err"] as const) {
+    for (;;) {
+      const bytes = call.output(stream, told[stream], 1 << 20);
+      if (bytes.length === 0) break;
+      told[stream] += bytes.length;
+      onOutput(stream === "out" ? "stdout" : "stderr", bytes);
+    }
+  }
+}
+
+const variables = (more: Readonly<Record<string, string>> | undefined): Record<string, string> => {
+  const own = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return { ...Object.fromEntries(own), ...more };
+};
+
+const signalName = (number: number): string =>
+  Object.entries(os.signals).find(([, value]) => value === number)?.[0] ?? `signal ${number}`;
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has gone already.
+  }
+}
+
+const killGroup = (group: number): void => {
+  if (group > 1) kill(-group, "SIGKILL");
+};
+
+const endedError = (): RewindError =>
+  new RewindError("COMMAND_FAILED", "The sandbox was rewound or closed while the command ran.", {
+    hint: "Run it again if it is still wanted.",
+  });

@@ -1,0 +1,13 @@
+// Where the sandbox's own program lies, and why it may not be there.
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The program, or undefined where it was not built (no C compiler at install). */
+export function sandboxProgram(): string | undefined {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    const program = join(folder, "native", "build", "Release", "agentrewind-sandbox");
+    if (existsSync(program)) return program;
+    if (dirname(folder) === folder) return undefined;
+  }
+}

@@ -1,0 +1,29 @@
+// What a persistent shell reads when it starts, and what it is told for each command.
+
+/** Names that begin with this are ours in the shell. */
+const prefix = "__agentrewind";
+
+/**
+ * bash, interactive without a terminal: an interrupt ends the command and not the shell. Job control is switched on by the first line that it reads: what the
+ * settings say of it is undone when they have been read (bash 5.2). An interactive bash ignores SIGTERM.
+ */
+export const shellSettings = `PS1= PS2= PS4='+ '
+set +o history
+shopt -s expand_aliases
+${prefix}_done() {
+  local status=$?
+  if [ -n "\${${prefix}_call-}" ]; then
+    builtin printf 'exit %d\\n' "$status" >"$${prefix}_call/done"
+    unset ${prefix}_call
+  fi
+}
+PROMPT_COMMAND=${prefix}_done
+trap '[ -z "\${${prefix}_call-}" ] || builtin printf "signal 15\\n" >"$${prefix}_call/done"; exit 143' TERM
+`;
+
+export const jobControl = "set -m";
+
+/** The file that the shell reads for one command; `folder` is the command's, inside. */
+export const shellCommand = (folder: string, hasInput: boolean): string => `${prefix}_call=${folder}
+{ eval "$(<${folder}/command)"; } <${hasInput ? `${folder}/input` : "/dev/null"} >>${folder}/out 2>>${folder}/err
+`;

@@ -1,0 +1,122 @@
+// What a sandbox sees: the steps that make its file system out of the live folder and the host's.
+import { existsSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+
+/** Flags of mount(2). */
+const flag = { readOnly: 1, noSuid: 2, noDev: 4, noExec: 8, remount: 32, bind: 4096 } as const;
+
+/** A folder of the host that the sandbox may change, with what it changes kept in the live folder. */
+export interface Overlay {
+  /** Absolute path, the same inside. "/" comes first. */
+  readonly path: string;
+  /** What lies below: the host's folder, or a root file system's. */
+  readonly lower: string;
+  /** Subfolder of the live folder that holds `upper` and `work`. */
+  readonly name: string;
+}
+
+export interface ViewOptions {
+  /** Host path of the live folder. */
+  readonly live: string;
+  readonly overlays: readonly Overlay[];
+  /** Files and folders that nobody inside may see; those that are not there are left out. */
+  readonly hide: readonly string[];
+  readonly hostname: string;
+  /** Host path of CRIU's feature cache. */
+  readonly kernelFeatures: string | undefined;
+  /** What has the next pid is numbered from here. */
+  readonly lastPid: number | undefined;
+}
+
+/** Folders of the live folder that are mounted as they are. */
+const plain = ["tmp", "shm", "dev", "run"] as const;
+
+/** Makes what the live folder needs; what is there stays. */
+export function prepareLive(live: string, overlays: readonly Overlay[]): void {
+  for (const { name } of overlays) {
+    for (const part of ["upper", "work", "merged"]) mkdirSync(join(live, name, part), { recursive: true });
+  }
+  for (const name of plain)
+    mkdirSync(join(live, name), { recursive: true, mode: name === "tmp" || name === "shm" ? 0o1777 : 0o755 });
+}
+
+/** An overlay's option: commas end it, colons part lower folders. */
+const escaped = (path: string): string => path.replace(/[\\,:]/g, (found) => `\\${found}`);
+
+const nodes = [
+  ["null", "0666", 1, 3],
+  ["zero", "0666", 1, 5],
+  ["full", "0666", 1, 7],
+  ["random", "0666", 1, 8],
+  ["urandom", "0666", 1, 9],
+  ["tty", "0666", 5, 0],
+] as const;
+
+const links = [
+  ["/proc/self/fd", "fd"],
+  ["/proc/self/fd/0", "stdin"],
+  ["/proc/self/fd/1", "stdout"],
+  ["/proc/self/fd/2", "stderr"],
+  ["pts/ptmx", "ptmx"],
+] as const;
+
+/** What of /proc tells of the host or changes it. */
+const readOnlyProc = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
+const maskedProc = ["acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi"];
+
+/** Instructions for the keeper, see native/sandbox/launch.c. */
+export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, lastPid }: ViewOptions): string[] {
+  const root = join(live, overlays[0]?.name ?? "root", "merged");
+  const at = (path: string): string => (path === "/" ? root : join(root, path));
+  const steps: string[] = [];
+  const mount = (type: string, source: string, target: string, flags: number, data = ""): void =>
+    void steps.push("mount", type, source, target, `${flags}`, data);
+  const bind = (source: string, target: string, flags = 0): void => {
+    mount("", source, target, flag.bind);
+    if (flags !== 0) mount("", source, target, flag.bind | flag.remount | flags);
+  };
+  const overlay = ({ path, lower, name }: Overlay): void => {
+    const [upper, work] = ["upper", "work"].map((part) => join(live, name, part)) as [string, string];
+    const data = `lowerdir=${escaped(lower)},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
+    if (path !== "/") makeParents(path);
+    mount("overlay", "overlay", at(path), 0, data);
+  };
+  const makeParents = (path: string): void => {
+    for (let end = path.indexOf("/", 1); ; end = path.indexOf("/", end + 1)) {
+      steps.push("mkdir", at(end < 0 ? path : path.slice(0, end)), "0755");
+      if (end < 0) return;
+    }
+  };
+  const [whole, ...others] = overlays;
+  overlay(whole as Overlay);
+  for (const folder of ["proc", "sys", "dev", "tmp", "run"]) steps.push("mkdir", at(folder), "0755");
+  mount("proc", "proc", at("proc"), flag.noSuid | flag.noDev | flag.noExec);
+  for (const name of readOnlyProc.filter((one) => existsSync(`/proc/${one}`)))
+    bind(at(`proc/${name}`), at(`proc/${name}`), flag.readOnly);
+  // Without what is mounted below it: whoever writes to control groups leaves the sandbox.
+  bind("/sys", at("sys"), flag.readOnly | flag.noSuid | flag.noDev | flag.noExec);
+  bind(join(live, "dev"), at("dev"));
+  for (const [name, mode, major, minor] of nodes)
+    steps.push("mknod", at(`dev/${name}`), `${0o20000 | Number.parseInt(mode, 8)}`, `${major}`, `${minor}`);
+  for (const [target, name] of links) steps.push("symlink", target, at(`dev/${name}`));
+  for (const folder of ["pts", "shm", "mqueue"]) steps.push("mkdir", at(`dev/${folder}`), "0755");
+  mount("devpts", "devpts", at("dev/pts"), flag.noSuid | flag.noExec, "newinstance,ptmxmode=0666,mode=620,gid=5");
+  bind(join(live, "shm"), at("dev/shm"));
+  bind(join(live, "tmp"), at("tmp"));
+  steps.push("mkdir", at("run/agentrewind"), "0755");
+  bind(join(live, "run"), at("run/agentrewind"));
+  if (kernelFeatures !== undefined) {
+    steps.push("touch", at("run/criu.kdat"));
+    bind(kernelFeatures, at("run/criu.kdat"), flag.readOnly);
+  }
+  for (const one of others) overlay(one);
+  for (const path of [...maskedProc.map((name) => `/proc/${name}`), ...hide]) {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.isDirectory()) mount("tmpfs", "tmpfs", at(path), flag.readOnly, "size=4k,mode=000");
+    else if (found !== undefined) bind("/dev/null", at(path));
+  }
+  steps.push("hostname", hostname);
+  if (lastPid !== undefined) steps.push("last-pid", `${lastPid}`);
+  steps.push("root", root);
+  return steps;
+}
