@@ -1,10 +1,11 @@
 // What this machine can do. A test that needs something says so; what AGENTREWIND_REQUIRE names may not be missing.
 import { spawnSync } from "node:child_process";
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadNative } from "../src/native.ts";
 import { python, pythonPath } from "./helpers/python.ts";
+import { tools } from "./helpers/tools.ts";
 
 const required = new Set((process.env.AGENTREWIND_REQUIRE ?? "").split(",").filter((name) => name !== ""));
 
@@ -20,8 +21,15 @@ const present = {
   fuse: () => isRoot && existsSync("/dev/fuse"),
   loop: () => isRoot && existsSync("/dev/loop-control"),
   /** May make and mount a btrfs, or an XFS. */
-  btrfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.btrfs", ["--version"]).status === 0,
+  btrfs: () => isRoot && existsSync("/dev/loop-control") && knows("btrfs") && tools().mkfsBtrfs.tool !== null,
   xfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.xfs", ["-V"]).status === 0,
+  /** Dumps processes and brings them back. */
+  criu: () => tools().criu.tool !== null,
+  overlay: () => isRoot && knows("overlay"),
+  cgroup2: () => isRoot && /^(?:\S+ ){6}.*- cgroup2 /m.test(readFileSync("/proc/self/mountinfo", "utf8")),
+  /** May make namespaces of processes, mounts, IPC and names. */
+  namespaces: () =>
+    isRoot && spawnSync("unshare", ["--mount", "--pid", "--ipc", "--uts", "--fork", "true"]).status === 0,
   /** A C compiler. */
   compiler: () => spawnSync("cc", ["--version"]).status === 0,
   python: () => pythonPath() !== null,
@@ -36,6 +44,9 @@ const present = {
       python("inode.py", "setxattr", folder, "user.try", "00");
     }),
 };
+
+const knows = (fileSystem: string): boolean =>
+  readFileSync("/proc/filesystems", "utf8").split(/\s+/).includes(fileSystem);
 
 function probeWatch(folder: string): void {
   const { native } = loadNative();
