@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts", "src/progress.ts"];
 
 /** Rooms whose changes of files must all be seen by write-faults.ts, and the files that see to it. */
-const watched = ["src/store/", "src/environment/directory/", "src/fork.ts"];
+const watched = ["src/store/", "src/environment/directory/", "src/environment/sandbox/layers/", "src/fork.ts"];
 const watchers = [
   "src/store/io.ts",
   "src/environment/directory/posix-native.ts",

@@ -51,6 +51,16 @@ export const faultPoints = {
   "verify.restored": 75,
   "verify.passed": 76,
   "verify.failed": 77,
+  "layers.image-made": 90,
+  "layers.image-placed": 91,
+  "layers.attached": 92,
+  "layers.mounted": 93,
+  "layers.unmounted": 94,
+  "layers.snapshot-made": 95,
+  "layers.reset-made": 96,
+  "layers.reset-done": 97,
+  "layers.dropped": 98,
+  "layers.forked": 99,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -81,8 +81,50 @@ export interface Native {
    */
   runJobs(root: number, jobs: Uint8Array): Promise<NativeFailure[]>;
 
+  /** A subvolume named `name` (one component) in an open folder of a btrfs. This and all that follows but `lockFile` runs off the main thread; descriptors must stay open until then. */
+  makeSubvolume(folder: number, name: Uint8Array): Promise<void>;
+  /** What the source held is on its device when it resolves. `readOnly`: 1 or 0. */
+  makeSnapshot(source: number, folder: number, name: Uint8Array, readOnly: number): Promise<void>;
+  /** With all that lies in it. */
+  removeSubvolume(folder: number, name: Uint8Array): Promise<void>;
+  /** ENOTTY where it is not on a btrfs, EINVAL where the folder is not a subvolume's root. */
+  subvolumeInfo(fd: number): Promise<SubvolumeInfo>;
+  waitForTransaction(fd: number, transaction: number): Promise<void>;
+  /** Inodes of the subvolume that were changed after a transaction, in ascending order, and how many bytes were written for its files. One that was removed is told by its folder. */
+  changedInodes(fd: number, transaction: number): Promise<{ readonly inodes: BigUint64Array; readonly bytes: number }>;
+  /** Paths of the subvolumes inside of this one, which no snapshot of it holds. */
+  innerSubvolumes(fd: number): Promise<Buffer[]>;
+  /**
+   * What differs between two trees that stand still, as records of native/core/tree-difference.hpp. `since`: a transaction of whose state both are made; -1 where there is none: then all is
+   * looked at, and an inode with the same number, size and times on both sides is taken for unchanged.
+   */
+  compareTrees(from: number, to: number, since: number): Promise<Buffer>;
+
+  /** Path of the loop device over this file, or null. */
+  findLoopDevice(file: number): Promise<string | null>;
+  /** A new one, which goes when nothing uses it: `fd` keeps it until it is mounted. `direct`: 1 goes past the page cache where the file system can. */
+  attachLoopDevice(file: number, direct: number): Promise<{ readonly path: string; readonly fd: number }>;
+  /** mount(2); empty bytes are none. */
+  mount(source: Uint8Array, target: Uint8Array, kind: Uint8Array, flags: number, data: Uint8Array): Promise<void>;
+  unmount(target: Uint8Array, flags: number): Promise<void>;
+  /** flock(2) without waiting; false while another holds it. `kind` is one of lockKind. */
+  lockFile(fd: number, kind: number): boolean;
+
   /** The numbers of src/faults.ts, as the addon knows them. */
   faultPoints(): Record<string, number>;
+}
+
+export const lockKind = { shared: 0, exclusive: 1, none: 2 } as const;
+
+export interface SubvolumeInfo {
+  readonly id: number;
+  /** The last transaction that wrote its tree. */
+  readonly generation: number;
+  /** The last transaction that changed an inode of it. A snapshot inherits it; being captured or read does not move it. */
+  readonly changed: number;
+  /** The transaction that made it. */
+  readonly made: number;
+  readonly readOnly: boolean;
 }
 
 /** The room in a pack for some objects; see Batch.reserve of src/store/batch.ts. */
@@ -270,6 +312,19 @@ const calls: Record<keyof Native, true> = {
   probeWatch: true,
   Scanner: true,
   runJobs: true,
+  makeSubvolume: true,
+  makeSnapshot: true,
+  removeSubvolume: true,
+  subvolumeInfo: true,
+  waitForTransaction: true,
+  changedInodes: true,
+  innerSubvolumes: true,
+  compareTrees: true,
+  findLoopDevice: true,
+  attachLoopDevice: true,
+  mount: true,
+  unmount: true,
+  lockFile: true,
   faultPoints: true,
 };
 

@@ -682,7 +682,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
       const wrongTimes = [0, "1", null, undefined, 2n ** 63n, -(2n ** 63n) - 1n];
       const path = b("file");
       const good: Record<
-        Exclude<keyof Native, "armWriteFault" | "findWriters" | "Scanner" | "faultPoints">,
+        Exclude<keyof Native, "armWriteFault" | "findWriters" | "Scanner" | "faultPoints" | "compareTrees">,
         unknown[]
       > = {
         readDirectory: [root, empty],
@@ -708,6 +708,18 @@ describe.skipIf(lacking("native"))("native addon", () => {
         nextData: [root, 0],
         punchHole: [root, 0, 1],
         runJobs: [root, empty],
+        makeSubvolume: [root, path],
+        makeSnapshot: [root, root, path, 1],
+        removeSubvolume: [root, path],
+        subvolumeInfo: [root],
+        innerSubvolumes: [root],
+        findLoopDevice: [root],
+        attachLoopDevice: [root, 1],
+        mount: [empty, path, empty, 0, empty],
+        unmount: [path, 0],
+        lockFile: [root, 0],
+        waitForTransaction: [root, 0],
+        changedInodes: [root, 0],
       };
       const before = statOf(path);
       for (const [name, args] of Object.entries(good)) {
@@ -720,7 +732,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
           else if (arg instanceof Uint8Array) wrong = wrongPaths;
           else if (typeof arg === "bigint")
             wrong = name === "setTimes" && index === 2 ? wrongTimes.filter((time) => time !== null) : wrongTimes;
-          else if (name === "nextData" || name === "punchHole")
+          else if (["nextData", "punchHole", "waitForTransaction", "changedInodes"].includes(name))
             wrong = wrongNumbers.filter((number) => number !== 2 ** 32);
           for (const value of wrong) expect(() => call(...args.with(index, value))).toThrow(TypeError);
           expect(() => call(...args.slice(0, index))).toThrow(TypeError);

@@ -7,6 +7,7 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   agentrewind::registerWriters(env, exports);
   agentrewind::registerScanner(env, exports);
   agentrewind::registerRestore(env, exports);
+  agentrewind::registerLayers(env, exports);
   return exports;
 }
 

@@ -54,7 +54,17 @@ namespace agentrewind {
   X(effectCompensated, 74, "effect.compensated") \
   X(verifyRestored, 75, "verify.restored") \
   X(verifyPassed, 76, "verify.passed") \
-  X(verifyFailed, 77, "verify.failed")
+  X(verifyFailed, 77, "verify.failed") \
+  X(layersImageMade, 90, "layers.image-made") \
+  X(layersImagePlaced, 91, "layers.image-placed") \
+  X(layersAttached, 92, "layers.attached") \
+  X(layersMounted, 93, "layers.mounted") \
+  X(layersUnmounted, 94, "layers.unmounted") \
+  X(layersSnapshotMade, 95, "layers.snapshot-made") \
+  X(layersResetMade, 96, "layers.reset-made") \
+  X(layersResetDone, 97, "layers.reset-done") \
+  X(layersDropped, 98, "layers.dropped") \
+  X(layersForked, 99, "layers.forked")
 
 enum class FaultPoint : unsigned {
 #define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,

@@ -7,7 +7,15 @@ export interface LayerSnapshot {
   readonly name: string;
   /** Bytes that became this state's own, as far as the file system tells; 0 when it is an older state again. */
   readonly bytes: number;
+  /** What lies below the live folder and is not in this state, and why. */
+  readonly problems: readonly Problem[];
 }
+
+/**
+ * A folder directly below the live folder whose name ends so is an overlay's `workdir`. Mounting and unmounting the overlay changes it, which is no change of the state: it is
+ * captured, but neither makes a new state nor is told as a difference.
+ */
+export const workSuffix = ".work";
 
 /** One difference between two states. */
 export interface LayerDifference {
@@ -23,6 +31,8 @@ export interface LayerEntry {
   readonly type: "file" | "directory" | "symlink" | "whiteout" | "other";
   /** Of a directory: it hides what is below it in the lower layer (overlay's opaque mark, trusted.* or user.*). */
   readonly opaque: boolean;
+  /** Type and permission bits, as in st_mode. */
+  readonly mode: number;
   readonly size: number;
   /** Nanoseconds since 1970. */
   readonly mtimeNs: bigint;
@@ -36,11 +46,15 @@ export interface LayerEntry {
  *   whiteouts); its owner makes whatever folders it needs below it. All of it is captured, nothing else.
  * - `snapshot` fixes one moment, also under live writers: of two writes in program order never the second without the first. It runs off the event loop. The
  *   caller freezes writers where memory has to fit. Stores through shared mappings count as changes.
- * - Two snapshots without a change between them MUST give the same name; reading is no change.
+ * - Two snapshots without a change between them MUST give the same name; reading is no change, where whatever is mounted over `live` is mounted `noatime` (an overlay too: it does not
+ *   ask the mount below it). Mounting an overlay for the first time on an empty upper folder is a change (it marks that folder), doing so again is none.
+ * - Killed during `snapshot`, there may be a state whose name nobody was told: the owner drops those of `names()` that it does not know.
  * - `reset` is called while nothing is mounted on or open below `live`. It MUST be idempotent, and leave the live folder untouched where the state is not
  *   complete. Killed at any point, the next `open` finds a live folder: the one before or the one after. `null` gives an empty one.
  * - Inode numbers of files that did not change are the same before a snapshot and after a reset to it, where the file system can (CRIU's images name them).
  * - Names are never used again.
+ * - Paths of problems have the form of a difference's.
+ * - Calls may come at any time; those that change something run one after the other.
  */
 export interface Layers {
   readonly kind: "btrfs" | "copy";
@@ -62,6 +76,8 @@ export interface Layers {
   verify(name: string): Promise<Problem[]>;
   /** Layers of another sandbox, with this state as their first (under the same name) and as their live folder. */
   fork(name: string, folder: string): Promise<Layers>;
+  /** Removes the live folder and all states. */
+  discard(): Promise<void>;
   /** Lets go of mounts and devices; keeps all states and the live folder. */
   close(): Promise<void>;
 }

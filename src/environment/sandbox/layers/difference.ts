@@ -1,0 +1,43 @@
+// Decodes what the addon tells of two trees (native/core/tree-difference.hpp).
+import { makeBreather } from "../../../breathe.ts";
+import { type LayerDifference, type LayerEntry, workSuffix } from "./layers.ts";
+
+const types: readonly LayerEntry["type"][] = ["file", "directory", "symlink", "whiteout", "other"];
+const field = { pathLength: 4, metadataOnly: 8, from: 12, to: 44, path: 76 } as const;
+
+function decodeSide(records: Buffer, at: number): LayerEntry | null {
+  const type = types[records.readUInt8(at) - 1];
+  if (type === undefined) return null;
+  return {
+    type,
+    opaque: records.readUInt8(at + 1) === 1,
+    mode: records.readUInt32LE(at + 4),
+    size: Number(records.readBigUInt64LE(at + 8)),
+    mtimeNs: records.readBigInt64LE(at + 16),
+    inode: records.readBigUInt64LE(at + 24),
+  };
+}
+
+export async function* decodeDifferences(records: Buffer): AsyncGenerator<LayerDifference> {
+  const breathe = makeBreather();
+  for (let at = 0; at < records.length; ) {
+    const length = records.readUInt32LE(at);
+    const pathEnd = at + field.path + records.readUInt32LE(at + field.pathLength);
+    if (pathEnd > at + length || at + length > records.length) throw new RangeError(`damaged record at byte ${at}`);
+    const path = records.toString("latin1", at + field.path, pathEnd);
+    if (!isScratch(path)) {
+      yield {
+        path,
+        before: decodeSide(records, at + field.from),
+        after: decodeSide(records, at + field.to),
+        differs: records.readUInt8(at + field.metadataOnly) === 1 ? "metadata" : "content",
+      };
+    }
+    at += length;
+    const pause = breathe();
+    if (pause !== undefined) await pause;
+  }
+}
+
+/** An overlay's workdir, or in it. */
+export const isScratch = (path: string): boolean => (path.split("/", 1)[0] as string).endsWith(workSuffix);
