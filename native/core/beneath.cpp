@@ -156,7 +156,9 @@ Result<UniqueFd> openBeneath(int root, std::string_view path, int flags, mode_t 
 Result<UniqueFd> openInside(int root, std::string_view path, int flags, mode_t mode) {
   if (path.find('\0') != std::string_view::npos) return Errno{EINVAL, "openat2"};
   const std::string text(path.empty() ? std::string_view(".") : path);
-  UniqueFd fd(openat2(root, text.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode, resolveInRoot | resolveNoMagiclinks));
+  flags |= O_CLOEXEC;
+  if ((flags & O_PATH) == 0) flags |= O_NOCTTY;
+  UniqueFd fd(openat2(root, text.c_str(), flags, mode, resolveInRoot | resolveNoMagiclinks));
   if (fd.get() < 0) return lastError("openat2");
   return fd;
 }

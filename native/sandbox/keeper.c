@@ -155,6 +155,16 @@ static void start_criu(uint32_t id, struct fields given) {
   put_started(id, pid);
 }
 
+static void change(uint32_t id, struct fields given) {
+  struct launched out = {0, EINVAL, "read the steps"};
+  if (given.count > 0) {
+    struct fields steps = {given.item + 1, given.count - 1};
+    out = perform_inside(atoi(given.item[0]), steps);
+  }
+  if (out.error != 0) return put_failed(id, out.error, out.what);
+  put_started(id, 0);
+}
+
 static struct child *channel_of(uint32_t id) {
   for (size_t i = 0; i < child_count; i++)
     if (children[i].id == id) return &children[i];
@@ -210,6 +220,11 @@ static void take_frame(void) {
     case FRAME_CRIU:
       given = split_fields(bytes, length);
       start_criu(id, given);
+      free(given.item);
+      break;
+    case FRAME_STEPS:
+      given = split_fields(bytes, length);
+      change(id, given);
       free(given.item);
       break;
     case FRAME_DATA:

@@ -80,6 +80,13 @@ static int perform(const char *step, char **args, size_t left) {
     const char *data = args[4][0] == 0 ? NULL : args[4];
     return mount(args[1], args[2], args[0], number(args[3]), data) < 0 ? -1 : 5;
   }
+  if (strcmp(step, "mask") == 0) { /* path "folder"|"file": nothing is to be seen there, where there is anything */
+    NEEDS(2)
+    int folder = strcmp(args[1], "folder") == 0;
+    int done = folder ? mount("tmpfs", args[0], "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "size=4k,mode=000")
+                      : mount("/dev/null", args[0], NULL, MS_BIND, NULL);
+    return done < 0 && errno != ENOENT && errno != ENOTDIR ? -1 : 2;
+  }
   if (strcmp(step, "mkdir") == 0) { /* path mode */
     NEEDS(2)
     if (mkdir(args[0], (mode_t)number(args[1])) < 0 && errno != EEXIST) return -1;
@@ -118,18 +125,23 @@ static int perform(const char *step, char **args, size_t left) {
   return -1;
 }
 
+static void perform_all(struct launched *out, struct fields steps, size_t first) {
+  for (size_t i = first; out->error == 0 && i < steps.count;) {
+    const char *step = steps.item[i];
+    int used = perform(step, steps.item + i + 1, steps.count - i - 1);
+    size_t named = i + (strcmp(step, "mount") == 0 ? 3 : 1);
+    if (used < 0)
+      fail(out, step, named < steps.count ? steps.item[named] : "");
+    else
+      i += 1 + (size_t)used;
+  }
+}
+
 static void become_init(struct fields steps, size_t first, const struct plan *plan, int lifeline, int report) {
   struct launched out = {0, 0, ""};
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail(&out, "make private", "/");
   if (out.error == 0 && plan->own_network && raise_loopback() < 0) fail(&out, "raise", "lo");
-  for (size_t i = first; out.error == 0 && i < steps.count;) {
-    const char *step = steps.item[i];
-    int used = perform(step, steps.item + i + 1, steps.count - i - 1);
-    if (used < 0)
-      fail(&out, step, strcmp(step, "mount") == 0 && i + 3 < steps.count ? steps.item[i + 3] : i + 1 < steps.count ? steps.item[i + 1] : "");
-    else
-      i += 1 + (size_t)used;
-  }
+  perform_all(&out, steps, first);
   write_all(report, &out, sizeof out);
   if (out.error != 0) _exit(1);
   const int kept[] = {lifeline, plan->tree_cgroup, -1};
@@ -184,5 +196,26 @@ struct launched launch(struct fields instructions) {
   close(lifeline[0]);
   close(plan.init_cgroup);
   close(plan.tree_cgroup);
+  return out;
+}
+
+struct launched perform_inside(pid_t init, struct fields steps) {
+  struct launched out = {0, 0, ""};
+  int report[2] = {-1, -1};
+  int namespaces = (int)syscall(SYS_pidfd_open, init, 0);
+  if (namespaces < 0 || pipe2(report, O_CLOEXEC) < 0) fail(&out, "enter", "the sandbox");
+  pid_t pid = out.error == 0 ? fork() : -1;
+  if (out.error == 0 && pid < 0) fail(&out, "enter", "the sandbox");
+  if (pid == 0) {
+    if (setns(namespaces, CLONE_NEWNS) < 0) fail(&out, "enter", "the sandbox");
+    perform_all(&out, steps, 0);
+    write_all(report[1], &out, sizeof out);
+    _exit(0);
+  }
+  close(report[1]);
+  if (out.error == 0 && read_all(report[0], &out, sizeof out) < 0) fail(&out, "enter", "the sandbox");
+  if (pid > 0) waitpid(pid, NULL, 0);
+  close(report[0]);
+  close(namespaces);
   return out;
 }

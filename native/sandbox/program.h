@@ -14,6 +14,7 @@ enum frame_kind {
   FRAME_ENDED = 5,   /* <- i32 wait status: the channel's process or the init has ended */
   FRAME_STARTED = 6, /* <- i32 pid */
   FRAME_FAILED = 7,  /* <- i32 errno, text: what could not be done */
+  FRAME_STEPS = 8,   /* -> strings: init's pid, steps carried out inside of its mount namespace; answered by FRAME_STARTED */
 };
 
 #define FRAME_LIMIT (1u << 20)
@@ -43,6 +44,9 @@ struct launched {
 
 /* Starts the init of a sandbox as the instructions say. `lifeline`: the init ends, and with it everything inside, when the other end of this pipe is closed. */
 struct launched launch(struct fields instructions);
+
+/* Carries out steps in the mount namespace of a sandbox that lives. */
+struct launched perform_inside(pid_t init, struct fields steps);
 
 /* Never return. */
 void keep(int socket);

@@ -167,6 +167,12 @@ export async function removeLarge(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
+/** A folder with all that is in it; no error when it is not there. */
+export async function removeTree(path: string): Promise<void> {
+  beforeChange("remove");
+  await rm(path, { recursive: true, force: true });
+}
+
 /** Makes the folder and its parents where they are not there, and their names durable. Returns the outermost that it made. */
 export function makeFolder(path: string, mode?: number): string | undefined {
   beforeChange("make");

@@ -55,7 +55,7 @@ export class SandboxGroup {
   }
 
   /** Ends everything in the sandbox, the init too; resolves when all have gone. */
-  async kill(): Promise<void> {
+  async #kill(): Promise<void> {
     try {
       writeFileSync(join(this.root, "cgroup.kill"), "1");
     } catch (error) {
@@ -65,8 +65,9 @@ export class SandboxGroup {
     while (/^populated 1$/m.test(readFileSync(join(this.root, "cgroup.events"), "utf8"))) await sleep(1);
   }
 
+  /** Ends everything and removes the groups: what is cloned into a group that was killed once is killed as well (seen on Linux 6.18). */
   async remove(): Promise<void> {
-    await this.kill();
+    await this.#kill();
     for (const folder of [this.init, this.tree, this.root]) {
       try {
         rmdirSync(folder);

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { getSystemErrorName } from "node:util";
 import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
@@ -30,6 +31,8 @@ export interface SandboxExecOptions extends ExecOptions {
 const defaultMaxBytes = 10 << 20;
 /** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
 const spillBytes = 1 << 30;
+/** How long the root may take until it listens. */
+const readyMs = 5_000;
 /** How long a shell may take to end a command that was interrupted, and how often that is tried before the shell is ended. */
 const interruptMs = 200;
 const interrupts = 3;
@@ -119,7 +122,7 @@ export class SandboxCommands {
     }
     const call = this.#begin(options, "in");
     call.request({ argv, env: variables(options.env), cwd: cwd ?? this.#place.workspace });
-    this.#tellRoot(call.id);
+    await this.#tellRoot(call.id);
     const end = await this.#watch(
       call,
       options,
@@ -185,14 +188,22 @@ export class SandboxCommands {
     return call;
   }
 
-  #tellRoot(id: string): void {
-    try {
-      tell(join(this.#place.run(), "control"), id);
-    } catch (error) {
-      throw new RewindError("COMMAND_FAILED", `The sandbox does not take commands (${systemCode(error)}).`, {
-        hint: "Open the workspace again: the last pair comes back.",
-        cause: error,
-      });
+  /** The root may be about to begin: it is told again while nobody listens. */
+  async #tellRoot(id: string): Promise<void> {
+    for (const end = Date.now() + readyMs; ; ) {
+      try {
+        tell(join(this.#place.run(), "control"), id);
+        return;
+      } catch (error) {
+        if (systemCode(error) === "ENXIO" && Date.now() < end && !this.#place.over.aborted) {
+          await sleep(1);
+          continue;
+        }
+        throw new RewindError("COMMAND_FAILED", `The sandbox does not take commands (${systemCode(error)}).`, {
+          hint: "Open the workspace again: the last pair comes back.",
+          cause: error,
+        });
+      }
     }
   }
 
@@ -214,7 +225,7 @@ export class SandboxCommands {
       env: variables(undefined),
       cwd: this.#place.workspace,
     });
-    this.#tellRoot(call.id);
+    await this.#tellRoot(call.id);
     const pid = await call.until(() => {
       const end = call.end();
       if (end !== undefined) {

@@ -5,7 +5,7 @@ import { getSystemErrorName } from "node:util";
 import { RewindError } from "../../errors.ts";
 import type { CriuChannel } from "./processes/criu-channel.ts";
 
-const frame = { start: 1, criu: 2, data: 3, close: 4, ended: 5, started: 6, failed: 7 } as const;
+const frame = { start: 1, criu: 2, data: 3, close: 4, ended: 5, started: 6, failed: 7, steps: 8 } as const;
 const headLength = 9;
 
 /** How a process ended: the wait status of the kernel. */
@@ -91,6 +91,11 @@ export class Keeper {
     return { pid, ended };
   }
 
+  /** Changes the view of a sandbox that lives; paths are those inside. */
+  async change(init: number, steps: readonly string[]): Promise<void> {
+    await this.#request(this.#next++, frame.steps, [`${init}`, ...steps]);
+  }
+
   async criu(place: CriuPlace): Promise<CriuChannel> {
     const id = this.#next++;
     const messages: Uint8Array[] = [];
@@ -126,11 +131,19 @@ export class Keeper {
       },
       close: async () => {
         if (!over) this.#put(id, frame.close, new Uint8Array());
-        this.#waits(1);
-        await ended;
-        this.#waits(-1);
+        await this.wait(ended);
       },
     };
+  }
+
+  /** Waits for the end of what it started, and keeps the owner's event loop alive meanwhile. */
+  async wait(ended: Promise<Ended>): Promise<Ended> {
+    this.#waits(1);
+    try {
+      return await ended;
+    } finally {
+      this.#waits(-1);
+    }
   }
 
   /** Ends it, and every sandbox that it made. */

@@ -1,9 +1,10 @@
 // What a sandbox sees: the steps that make its file system out of the live folder and the host's.
 import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { workSuffix } from "./layers/layers.ts";
 
 /** Flags of mount(2). */
-const flag = { readOnly: 1, noSuid: 2, noDev: 4, noExec: 8, remount: 32, bind: 4096 } as const;
+const flag = { readOnly: 1, noSuid: 2, noDev: 4, noExec: 8, remount: 32, noAtime: 1024, bind: 4096 } as const;
 
 /** A folder of the host that the sandbox may change, with what it changes kept in the live folder. */
 export interface Overlay {
@@ -11,7 +12,7 @@ export interface Overlay {
   readonly path: string;
   /** What lies below: the host's folder, or a root file system's. */
   readonly lower: string;
-  /** Subfolder of the live folder that holds `upper` and `work`. */
+  /** What its folders in the live folder are called. */
   readonly name: string;
 }
 
@@ -28,13 +29,19 @@ export interface ViewOptions {
   readonly lastPid: number | undefined;
 }
 
+export const foldersOf = (live: string, name: string) => ({
+  upper: join(live, `${name}.upper`),
+  work: join(live, `${name}${workSuffix}`),
+  merged: join(live, `${name}.merged`),
+});
+
 /** Folders of the live folder that are mounted as they are. */
 const plain = ["tmp", "shm", "dev", "run"] as const;
 
 /** Makes what the live folder needs; what is there stays. */
 export function prepareLive(live: string, overlays: readonly Overlay[]): void {
   for (const { name } of overlays) {
-    for (const part of ["upper", "work", "merged"]) mkdirSync(join(live, name, part), { recursive: true });
+    for (const folder of Object.values(foldersOf(live, name))) mkdirSync(folder, { recursive: true });
   }
   for (const name of plain)
     mkdirSync(join(live, name), { recursive: true, mode: name === "tmp" || name === "shm" ? 0o1777 : 0o755 });
@@ -61,12 +68,18 @@ const links = [
 ] as const;
 
 /** What of /proc tells of the host or changes it. */
-const readOnlyProc = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
+const readOnlyProc = ["bus", "fs", "irq", "sysrq-trigger"];
 const maskedProc = ["acpi", "kcore", "keys", "latency_stats", "timer_list", "sched_debug", "scsi"];
+
+/** The last step, inside: a restore writes there the settings of the namespaces that it makes. */
+export const closeSettings = (): string[] => {
+  const bound = ["mount", "", "/proc/sys", "/proc/sys"];
+  return [...bound, `${flag.bind}`, "", ...bound, `${flag.bind | flag.remount | flag.readOnly}`, ""];
+};
 
 /** Instructions for the keeper, see native/sandbox/launch.c. */
 export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, lastPid }: ViewOptions): string[] {
-  const root = join(live, overlays[0]?.name ?? "root", "merged");
+  const root = foldersOf(live, (overlays[0] as Overlay).name).merged;
   const at = (path: string): string => (path === "/" ? root : join(root, path));
   const steps: string[] = [];
   const mount = (type: string, source: string, target: string, flags: number, data = ""): void =>
@@ -76,10 +89,10 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
     if (flags !== 0) mount("", source, target, flag.bind | flag.remount | flags);
   };
   const overlay = ({ path, lower, name }: Overlay): void => {
-    const [upper, work] = ["upper", "work"].map((part) => join(live, name, part)) as [string, string];
+    const { upper, work } = foldersOf(live, name);
     const data = `lowerdir=${escaped(lower)},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
     if (path !== "/") makeParents(path);
-    mount("overlay", "overlay", at(path), 0, data);
+    mount("overlay", "overlay", at(path), flag.noAtime, data);
   };
   const makeParents = (path: string): void => {
     for (let end = path.indexOf("/", 1); ; end = path.indexOf("/", end + 1)) {
@@ -112,8 +125,7 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
   for (const one of others) overlay(one);
   for (const path of [...maskedProc.map((name) => `/proc/${name}`), ...hide]) {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.isDirectory()) mount("tmpfs", "tmpfs", at(path), flag.readOnly, "size=4k,mode=000");
-    else if (found !== undefined) bind("/dev/null", at(path));
+    if (found !== undefined) steps.push("mask", at(path), found.isDirectory() ? "folder" : "file");
   }
   steps.push("hostname", hostname);
   if (lastPid !== undefined) steps.push("last-pid", `${lastPid}`);

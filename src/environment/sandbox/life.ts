@@ -1,0 +1,101 @@
+// One life of a sandbox, from its namespaces' beginning to their end: each rewind begins another one on the restored layers.
+import { closeSync, copyFileSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { Native } from "../../native.ts";
+import type { SandboxGroup } from "./cgroup.ts";
+import { SandboxCommands } from "./commands.ts";
+import type { Keeper, Started } from "./keeper.ts";
+import type { CriuChannel, CriuProgram } from "./processes/criu-channel.ts";
+import { closeSettings, type Overlay, prepareLive, viewSteps } from "./view.ts";
+
+/** What all lives of one sandbox share. */
+export interface LifePlan {
+  readonly keeper: Keeper;
+  readonly native: Native;
+  readonly group: SandboxGroup;
+  /** Host path of the sandbox's program. */
+  readonly program: string;
+  readonly overlays: readonly Overlay[];
+  readonly hide: readonly string[];
+  readonly hostname: string;
+  readonly network: "host" | "own";
+  readonly workspace: string;
+  readonly criu: { readonly program: CriuProgram; readonly kernelFeatures: string } | undefined;
+}
+
+export interface Life {
+  readonly live: string;
+  /** Host pid of its init. */
+  readonly pid: number;
+  readonly commands: SandboxCommands;
+  /** Raised when it has ended, whoever ended it. */
+  readonly over: AbortSignal;
+  /** CRIU inside of it; `pid` is its own number there, 0 for any. */
+  criu(images: string, pid: number): Promise<CriuChannel>;
+  /** Of a life that begins with a restore: to be called when the processes are there, before they run. */
+  closeSettings(): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** Where the tree's root has its number: the first process behind the init. */
+export const rootPid = 2;
+
+/** @param fresh without processes: the tree's root is started; else it is to be restored, and new numbers go on behind `lastPid` */
+export async function beginLife(plan: LifePlan, live: string, lastPid: number | undefined): Promise<Life> {
+  const { keeper, native, group, criu } = plan;
+  const fresh = lastPid === undefined;
+  const run = join(live, "run");
+  const makeFifo = (folder: string, name: string): void => {
+    const fd = openSync(folder, "r");
+    try {
+      native.makeNode(fd, Buffer.from(name), 0o10600, 0, 0);
+    } finally {
+      closeSync(fd);
+    }
+  };
+  prepareLive(live, plan.overlays);
+  if (fresh) SandboxCommands.clear(run);
+  SandboxCommands.prepare(run, makeFifo);
+  if (fresh) copyFileSync(plan.program, join(run, "program"));
+  group.make();
+  const steps = viewSteps({
+    live,
+    overlays: plan.overlays,
+    hide: plan.hide,
+    hostname: plan.hostname,
+    kernelFeatures: criu?.kernelFeatures,
+    lastPid,
+  });
+  const started: Started = await keeper.start([
+    ...["network", plan.network, "cgroups", group.init, group.tree],
+    ...["program", fresh ? "/run/agentrewind/program" : ""],
+    ...steps,
+    ...(fresh ? closeSettings() : []),
+  ]);
+  const over = new AbortController();
+  void started.ended.then(() => over.abort());
+  return {
+    live,
+    pid: started.pid,
+    over: over.signal,
+    commands: new SandboxCommands({
+      run: () => run,
+      processes: () => group.processes(),
+      workspace: plan.workspace,
+      over: over.signal,
+      makeFifo,
+    }),
+    criu(images, pid) {
+      if (criu === undefined) throw new TypeError("there is no CRIU");
+      const { prefix, command } = criu.program;
+      // What restores belongs to the tree with what it restores; what dumps must not be part of what it dumps.
+      const cgroup = fresh || pid === 0 ? group.init : group.tree;
+      return keeper.criu({ init: started.pid, images, prefix, cgroup, pid, command: [...command, "swrk", "3"] });
+    },
+    closeSettings: () => keeper.change(started.pid, closeSettings()),
+    async end() {
+      await group.remove();
+      await keeper.wait(started.ended);
+    },
+  };
+}

@@ -1,0 +1,74 @@
+// Which of the host's folders a sandbox sees, and through which overlays.
+import { readFileSync, realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { RewindError } from "../../errors.ts";
+import { unescape8 } from "./cgroup.ts";
+import type { SandboxPlace } from "./options.ts";
+import type { Overlay } from "./view.ts";
+
+/** Seen by nobody inside: with these a process could act as the user elsewhere. */
+const credentials = [
+  ".ssh",
+  ".gnupg",
+  ".aws",
+  ".azure",
+  ".config/gcloud",
+  ".kube",
+  ".docker/config.json",
+  ".netrc",
+  ".npmrc",
+  ".git-credentials",
+];
+
+/** What a sandbox has of its own at these paths. */
+const replaced = ["/tmp", "/dev", "/proc", "/sys", "/run/agentrewind"];
+
+const isBelow = (path: string, folder: string): boolean =>
+  path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+
+/** Mount points of the host, the innermost last. */
+export function mountPoints(mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): string[] {
+  return mountinfo
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => unescape8(line.split(" ")[4] ?? "/"));
+}
+
+/** The overlays, that of "/" first; parents before what is mounted below them. @throws BAD_ARGUMENT */
+export function planOverlays({ workspace, rootfs, mounts = [] }: SandboxPlace, points = mountPoints()): Overlay[] {
+  const paths = new Set<string>();
+  for (const wanted of [workspace, ...mounts]) {
+    const path = realPath(wanted);
+    const hidden = replaced.find((one) => isBelow(path, one));
+    if (hidden !== undefined && hidden !== "/tmp" && !isBelow(path, "/dev/shm")) {
+      throw new RewindError("BAD_ARGUMENT", `A sandbox has a ${hidden} of its own: ${path} cannot be seen inside.`, {
+        hint: "Choose a folder elsewhere.",
+      });
+    }
+    const mount = points.filter((point) => isBelow(path, point)).sort((a, b) => b.length - a.length)[0] ?? "/";
+    // What the sandbox has of its own hides the host's: there the folder itself is laid over it.
+    if (hidden !== undefined) paths.add(path);
+    else if (mount !== "/") paths.add(mount);
+    // Another root file system holds nothing of the host's.
+    else if (rootfs !== undefined) paths.add(path);
+  }
+  const others = [...paths].sort((a, b) => a.length - b.length);
+  return [
+    { path: "/", lower: rootfs === undefined ? "/" : realPath(rootfs), name: "root" },
+    ...others.map((path, index) => ({ path, lower: path, name: `mount-${index + 1}` })),
+  ];
+}
+
+export function planHidden({ store, hide = [] }: SandboxPlace): string[] {
+  const home = homedir();
+  return [store, `${store}-branches`, ...credentials.map((one) => join(home, one)), ...hide];
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    throw new RewindError("BAD_ARGUMENT", `There is no ${path}.`, { hint: "Check the name." });
+  }
+}

@@ -1,0 +1,23 @@
+// What a caller can say of a sandbox.
+
+export interface SandboxOptions {
+  /** "host" (the default): the sandbox shares the host's network. "own": a network of its own with nothing but loopback. */
+  readonly network?: "host" | "own";
+  /** Folder of a root file system in the place of the host's own. */
+  readonly rootfs?: string;
+  /** Folders on other mounts that the sandbox sees and may change as well; the workspace's is found by itself. */
+  readonly mounts?: readonly string[];
+  /** More that nobody inside may see, besides the store and the usual folders of credentials. */
+  readonly hide?: readonly string[];
+}
+
+/** What the composition root adds. */
+export interface SandboxPlace extends SandboxOptions {
+  /** Real path of the workspace. */
+  readonly workspace: string;
+  /** The store's folder. */
+  readonly store: string;
+  /** The environment's id in the catalog. */
+  readonly id: string;
+  readonly raiseGeneration: () => number;
+}

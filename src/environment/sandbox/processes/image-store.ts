@@ -1,0 +1,121 @@
+// The stored process images of one sandbox: a folder each, named when it is complete.
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  makeFolder,
+  makeNewFolder,
+  openForWriting,
+  removeTree,
+  rename,
+  syncFile,
+  syncFolder,
+  writeAll,
+} from "../../../store/io.ts";
+
+/** What is kept beside CRIU's files (F-50). */
+export interface ImageAbout {
+  /** The state of the files with which it was made. */
+  readonly files: string;
+  /** Highest number of a process in it, in the sandbox's numbering. */
+  readonly lastPid: number;
+  readonly processes: readonly ImageProcess[];
+  /** TCP ports of the host's network that something in it listens on. */
+  readonly ports: readonly number[];
+  readonly criu: string;
+  readonly kernel: string;
+}
+
+export interface ImageProcess {
+  readonly pid: number;
+  readonly parent: number;
+  readonly argv: readonly string[];
+  readonly cwd: string;
+}
+
+const aboutName = "about.json";
+/** Differs from dump to dump of the same state: counters of the dump itself, and how long it took. */
+const ofTheDump = /^(stats-.*|inventory\.img|dump\.log|restore\.log|about\.json|criu\.work)$/;
+
+export class ImageStore {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+    makeFolder(folder, 0o700);
+  }
+
+  /** An empty folder for a dump; what a killed process left of others is removed by `clean`. */
+  begin(): string {
+    const folder = join(this.#folder, `.${randomBytes(6).toString("hex")}`);
+    makeNewFolder(folder, 0o700);
+    return folder;
+  }
+
+  /** Gives the finished dump its name. */
+  commit(folder: string, about: ImageAbout): string {
+    const fd = openForWriting(join(folder, aboutName), "w");
+    try {
+      writeAll(fd, Buffer.from(JSON.stringify(about)), 0);
+    } finally {
+      closeSync(fd);
+    }
+    const name = `p-${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`;
+    rename(folder, this.path(name));
+    return name;
+  }
+
+  path(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  has(name: string): boolean {
+    return /^p-[\w-]+$/.test(name) && existsSync(join(this.path(name), aboutName));
+  }
+
+  about(name: string): ImageAbout {
+    return JSON.parse(readFileSync(join(this.path(name), aboutName), "utf8")) as ImageAbout;
+  }
+
+  names(): string[] {
+    return readdirSync(this.#folder).filter((name) => this.has(name));
+  }
+
+  async sync(name: string): Promise<void> {
+    for (const file of readdirSync(this.path(name))) await syncFile(join(this.path(name), file));
+    await syncFolder(this.path(name));
+    await syncFolder(this.#folder);
+  }
+
+  /** Whether the dump in `folder` holds the same processes in the same state. */
+  async isSame(folder: string, name: string): Promise<boolean> {
+    const list = (at: string): string[] =>
+      readdirSync(at)
+        .filter((one) => !ofTheDump.test(one))
+        .sort();
+    const [one, other] = [list(folder), list(this.path(name))];
+    if (one.length !== other.length) return false;
+    const size = (at: string, file: string): number => statSync(join(at, file)).size;
+    for (const [index, file] of one.entries()) {
+      if (file !== other[index] || size(folder, file) !== size(this.path(name), file)) return false;
+    }
+    for (const file of one) {
+      const [a, b] = await Promise.all([readFile(join(folder, file)), readFile(join(this.path(name), file))]);
+      if (!a.equals(b)) return false;
+    }
+    return true;
+  }
+
+  drop(name: string): Promise<void> {
+    return this.has(name) ? removeTree(this.path(name)) : Promise.resolve();
+  }
+
+  discard(folder: string): Promise<void> {
+    return removeTree(folder);
+  }
+
+  async clean(): Promise<void> {
+    for (const name of readdirSync(this.#folder)) if (name.startsWith(".")) await removeTree(join(this.#folder, name));
+  }
+}
