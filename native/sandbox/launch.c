@@ -64,7 +64,7 @@ static int enter_root(const char *folder) {
 
 static int make_node(char **args) {
   mode_t mode = (mode_t)number(args[1]);
-  if (mknod(args[0], mode, makedev(number(args[2]), number(args[3]))) < 0 && errno != EEXIST) return -1;
+  if (mknod(args[0], mode, makedev(number(args[2]), number(args[3]))) < 0) return errno == EEXIST ? 0 : -1;
   return chmod(args[0], mode & 07777);
 }
 

@@ -1,5 +1,5 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -49,13 +49,10 @@ export class SandboxCommands {
   /** Makes what the tree's root reads. Before it starts. */
   static prepare(run: string, makeFifo: CommandPlace["makeFifo"]): void {
     for (const folder of ["calls", "shells"]) mkdirSync(join(run, folder), { recursive: true, mode: 0o700 });
-    writeFileSync(join(run, "shell"), shellSettings);
+    const settings = join(run, "shell");
+    if (!existsSync(settings) || readFileSync(settings, "utf8") !== shellSettings)
+      writeFileSync(settings, shellSettings);
     if (!existsSync(join(run, "control"))) makeFifo(run, "control");
-  }
-
-  /** Forgets commands and shells whose processes are not there any more. While nothing runs inside. */
-  static clear(run: string): void {
-    for (const folder of ["calls", "shells"]) rmSync(join(run, folder), { recursive: true, force: true });
   }
 
   async exec(
@@ -214,7 +211,9 @@ export class SandboxCommands {
     if (existsSync(note)) {
       const call = new Call(run, readFileSync(note, "utf8"));
       const pid = call.pid();
-      if (pid !== undefined && call.end() === undefined && this.#find(pid) !== undefined) return { call, pid };
+      const host = pid === undefined || call.end() !== undefined ? undefined : this.#find(pid);
+      // Its number may be another's by now: the shell is who reads its pipe.
+      if (pid !== undefined && host !== undefined && inputOf(host.pid) === `${call.inside}/in`) return { call, pid };
       call.remove();
     }
     const call = new Call(run);
@@ -334,6 +333,14 @@ function passOutput(
       told[stream] += bytes.length;
       onOutput(stream === "out" ? "stdout" : "stderr", bytes);
     }
+  }
+}
+
+function inputOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/0`);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 // One life of a sandbox, from its namespaces' beginning to their end: each rewind begins another one on the restored layers.
-import { closeSync, copyFileSync, openSync } from "node:fs";
+import { closeSync, copyFileSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Native } from "../../native.ts";
 import type { SandboxGroup } from "./cgroup.ts";
@@ -54,9 +54,8 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     }
   };
   prepareLive(live, plan.overlays);
-  if (fresh) SandboxCommands.clear(run);
   SandboxCommands.prepare(run, makeFifo);
-  if (fresh) copyFileSync(plan.program, join(run, "program"));
+  if (fresh) placeProgram(plan.program, join(run, "program"));
   group.make();
   const steps = viewSteps({
     live,
@@ -98,4 +97,10 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
       await keeper.wait(started.ended);
     },
   };
+}
+
+/** What is the same is left alone: a copy would be a change of the state. */
+function placeProgram(from: string, to: string): void {
+  const program = readFileSync(from);
+  if (!existsSync(to) || !readFileSync(to).equals(program)) copyFileSync(from, to);
 }

@@ -26,6 +26,7 @@ import { processInfos } from "./proc.ts";
 import { dumpTree, restoreTree } from "./processes/criu.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
+import { isSameImage } from "./processes/same-image.ts";
 import { recordProcesses } from "./processes/table.ts";
 import { sandboxProgram } from "./program.ts";
 import { findCriu, findMkfsBtrfs } from "./tools.ts";
@@ -97,7 +98,7 @@ export async function openSandbox(place: SandboxPlace): Promise<Environment> {
         },
       });
       const { name, bytes, problems } = snapshot as unknown as Awaited<ReturnType<typeof layers.snapshot>>;
-      const same = last?.processes != null && (await images.isSame(folder, last.processes));
+      const same = last?.processes != null && (await isSameImage(folder, images.path(last.processes)));
       let processes = last?.processes as string;
       if (same) await images.discard(folder);
       else {
@@ -128,15 +129,22 @@ export async function openSandbox(place: SandboxPlace): Promise<Environment> {
     if (target === null || !layers.has(target)) throw missing("files");
     if (processes !== null && !images.has(processes)) throw missing("processes");
     if (dryRun) return { generation, restored: nothing, notRestored: [] };
+    const T0 = performance.now();
+    const lap = (w: string) => process.env.T && console.log(w, performance.now() - T0);
     await life.commands.settle();
+    lap("settle");
     await life.end();
+    lap("end");
     await layers.reset(target);
+    lap("reset");
     if (processes === null) life = await beginLife(plan, layers.live(), undefined);
     else {
       const about = images.about(processes);
       const after = about.lastPid + 20 + pidRoom < pidLimit ? about.lastPid + 20 : 300;
       life = await beginLife(plan, layers.live(), after);
+      lap("begun");
       const channel = await life.criu(images.path(processes), after + 1);
+      lap("criu");
       const restored = life;
       await restoreTree(channel, {
         images: images.path(processes),
@@ -145,6 +153,7 @@ export async function openSandbox(place: SandboxPlace): Promise<Environment> {
         },
       });
     }
+    lap("restored");
     last = manifest;
     generation = place.raiseGeneration();
     return { generation, restored: nothing, notRestored: [] };

@@ -1,7 +1,6 @@
 // The stored process images of one sandbox: a folder each, named when it is complete.
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { closeSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   makeFolder,
@@ -35,8 +34,6 @@ export interface ImageProcess {
 }
 
 const aboutName = "about.json";
-/** Differs from dump to dump of the same state: counters of the dump itself, and how long it took. */
-const ofTheDump = /^(stats-.*|inventory\.img|dump\.log|restore\.log|about\.json|criu\.work)$/;
 
 export class ImageStore {
   readonly #folder: string;
@@ -86,25 +83,6 @@ export class ImageStore {
     for (const file of readdirSync(this.path(name))) await syncFile(join(this.path(name), file));
     await syncFolder(this.path(name));
     await syncFolder(this.#folder);
-  }
-
-  /** Whether the dump in `folder` holds the same processes in the same state. */
-  async isSame(folder: string, name: string): Promise<boolean> {
-    const list = (at: string): string[] =>
-      readdirSync(at)
-        .filter((one) => !ofTheDump.test(one))
-        .sort();
-    const [one, other] = [list(folder), list(this.path(name))];
-    if (one.length !== other.length) return false;
-    const size = (at: string, file: string): number => statSync(join(at, file)).size;
-    for (const [index, file] of one.entries()) {
-      if (file !== other[index] || size(folder, file) !== size(this.path(name), file)) return false;
-    }
-    for (const file of one) {
-      const [a, b] = await Promise.all([readFile(join(folder, file)), readFile(join(this.path(name), file))]);
-      if (!a.equals(b)) return false;
-    }
-    return true;
   }
 
   drop(name: string): Promise<void> {

@@ -71,3 +71,17 @@ export const descriptor = { id: [1, "int"], type: [3, "int"], fd: [4, "int"] } a
 /** core.proto: what identifies a process. */
 export const process = { tc: [3, { comm: [6, "string"] }] } as const satisfies Table;
 export const sharedParts = { files_id: [2, "int"] } as const satisfies Table;
+
+/** core.proto and rseq.proto: where a thread has the area that the kernel writes its processor into. */
+export const threadArea = {
+  thread_core: [5, { rseq_entry: [15, { rseq_abi_pointer: [1, "int"] }] }],
+} as const satisfies Table;
+
+/** pagemap.proto: the first message is its head, whose only field has the number of the others' address. */
+export const pagemap = {
+  vaddr_or_pages_id: [1, "int"],
+  compat_nr_pages: [2, "int"],
+  in_parent: [3, "bool"],
+  flags: [4, "int"],
+  nr_pages: [5, "int"],
+} as const satisfies Table;
