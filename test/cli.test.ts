@@ -10,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRewind } from "agentrewind";
@@ -256,6 +257,14 @@ describe("the commands", () => {
       lacking("watcher") ? { available: false, reason: expect.any(String) } : { available: true, reason: null },
     );
 
+    const needs = ["privileges", "namespaces", "cgroup2", "overlay", "btrfs", "loop", "mkfs.btrfs", "criu"];
+    expect(report.sandbox.needs.map(({ name }: { name: string }) => name)).toEqual(needs);
+    for (const { status, reason, hint } of report.sandbox.needs) {
+      expect(["available", "unsupported", "inconclusive"]).toContain(status);
+      expect(reason).not.toBe("");
+      expect(hint === "").toBe(status === "available");
+    }
+
     const off = await run(["doctor"], { env: { AGENTREWIND_NATIVE: "off" } });
     expect(off.status).toBe(0);
     expect(off.stdout).toMatch(/addon +not available/);
@@ -272,6 +281,25 @@ describe("the commands", () => {
     expect(shut.stdout, shut.stderr).toMatch(/watcher +not available: the workspace cannot be read \(EACCES\)/);
     expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
   });
+
+  test.skipIf(lacking("root", "criu", "btrfs", "overlay", "cgroup2", "namespaces", "loop"))(
+    "doctor names what a sandbox needs and does not have",
+    async () => {
+      const cache = process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache");
+      const all = await run(["doctor"], { env: { XDG_CACHE_HOME: cache } });
+      expect(all.stdout).toMatch(/\nsandbox +available\n/);
+      expect(all.stdout).toMatch(/\n {2}criu +4\.\d+/);
+      expect(all.stdout).not.toContain("modprobe");
+
+      chmodSync(base, 0o755);
+      const { stdout } = await run(["--store", join(base, "no-store"), "doctor"], { uid: 65534 });
+      expect(stdout).toMatch(/\nsandbox +not available\n/);
+      expect(stdout).toMatch(
+        /\n {2}privileges +not available: not root, without CAP_CHOWN, .*CAP_SYS_ADMIN, .*\. Run it as root\.\n/,
+      );
+      expect(stdout).toMatch(/\n {2}criu +not available: CRIU is used by root only\. Run it as root\.\n/);
+    },
+  );
 
   test("prune and gc", async () => {
     expect(await done("gc")).toContain("There is no store");

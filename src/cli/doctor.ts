@@ -1,6 +1,7 @@
 // `doctor`: what this machine can do, and how to get the rest. Looks only; nothing is made or changed.
 import { closeSync, openSync, statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
+import { sandboxNeeds } from "../environment/sandbox/needs.ts";
 import { RewindError, systemCode } from "../errors.ts";
 import { loadNative } from "../native.ts";
 import type { Reader } from "../reader.ts";
@@ -28,7 +29,7 @@ export async function doctor(global: Global): Promise<Output> {
   const error = (message: string, hint: string): void => void problems.push({ level: "error", message, hint });
   const warn = (message: string, hint: string): void => void problems.push({ level: "warning", message, hint });
 
-  const sqlite = await checkSqlite(error);
+  const [sqlite, sandbox] = await Promise.all([checkSqlite(error), checkSandbox()]);
   const facts = {
     version: packageVersion(),
     node: checkNode(error),
@@ -37,6 +38,7 @@ export async function doctor(global: Global): Promise<Output> {
     sqlite,
     addon: checkAddon(warn),
     ...checkDirectory(global, warn),
+    sandbox,
     store: checkStore(global, warn),
     ...(sqlite.available ? await look(global, error, warn) : unknown),
   };
@@ -117,6 +119,11 @@ function checkWatcher(path: string | null): Report["watcher"] {
   } finally {
     closeSync(fd);
   }
+}
+
+async function checkSandbox(): Promise<Report["sandbox"]> {
+  const needs = await sandboxNeeds();
+  return { available: needs.every(({ status }) => status === "available"), needs };
 }
 
 function checkWorkspace(global: Global, warn: Say) {

@@ -1,4 +1,5 @@
 // The report of `doctor`, and how a person reads it.
+import type { Need } from "../environment/sandbox/needs.ts";
 import type { Survey } from "../store/survey.ts";
 import type { Paint } from "./paint.ts";
 import { oneLine, safe } from "./safe.ts";
@@ -45,6 +46,8 @@ export interface Report extends Addition {
   readonly addon: { readonly available: boolean; readonly reason: string | null };
   /** Says what changed between two captures; without it everything is looked at. */
   readonly watcher: { readonly available: boolean; readonly reason: string | null };
+  /** What an environment with processes would need. None of it is needed by a directory. */
+  readonly sandbox: { readonly available: boolean; readonly needs: readonly Need[] };
   readonly workspace: { readonly path: string; readonly exists: boolean; readonly fileSystem: string | null };
   readonly store: { readonly path: string; readonly freeBytes: number | null };
   readonly problems: readonly Problem[];
@@ -52,7 +55,7 @@ export interface Report extends Addition {
 
 export function reportLines(report: Report, paint: Paint): string[] {
   const { node, platform, user, sqlite, addon, watcher, workspace, store } = report;
-  const line = (name: string, value: string): string => `${paint("dim", name.padEnd(12))} ${oneLine(value)}`;
+  const line = (name: string, value: string): string => `${paint("dim", name.padEnd(13))} ${oneLine(value)}`;
   return [
     line("agentrewind", report.version),
     line("node", node.version + (node.supported ? "" : " (too old)")),
@@ -68,6 +71,8 @@ export function reportLines(report: Report, paint: Paint): string[] {
     line("contents", describeContents(report)),
     line("packs", describePacks(report)),
     line("free", store.freeBytes === null ? "unknown" : bytes(store.freeBytes)),
+    line("sandbox", report.sandbox.available ? "available" : "not available"),
+    ...report.sandbox.needs.map((need) => line(`  ${need.name}`, describeNeed(need))),
     "",
     ...(report.problems.length === 0
       ? [paint("green", "Nothing is missing.")]
@@ -76,6 +81,11 @@ export function reportLines(report: Report, paint: Paint): string[] {
             `${paint(level === "error" ? "red" : "yellow", level)}: ${oneLine(`${message} ${hint}`)}`,
         )),
   ];
+}
+
+function describeNeed({ status, reason, hint }: Need): string {
+  if (status === "available") return reason;
+  return `${status === "unsupported" ? "not available" : "not known"}: ${reason}. ${hint}`;
 }
 
 function fidelity({ lacks }: Report): string {

@@ -1,5 +1,5 @@
 // Reads in CRIU's log what it refused, and says it in words for a person and a model.
-import { createReadStream } from "node:fs";
+import { createReadStream, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Problem } from "../../environment.ts";
 import { processName } from "./connections.ts";
@@ -22,7 +22,10 @@ const causes: readonly (readonly [pattern: RegExp, words: Words])[] = [
     (path, size) => `${path} is deleted, still open, and too large (${size} bytes)`,
   ],
   [/Can't create link remap for (\S+)/, (path) => `${path} is open under a name that is gone`],
-  [/Can't dump nested (\S+) namespace for (?<pid>\d+)/, (kind) => `it runs in a ${kind} namespace of its own`],
+  [
+    /Can't dump nested (\S+) namespace for (?<pid>\d+)/,
+    (kind) => `it runs in a ${namespaces[kind] ?? kind} namespace of its own`,
+  ],
   [/Can't dump a pid namespace/, () => "it runs in a PID namespace of its own"],
   [
     /Can't lookup mount=\S+ for fd=(\S+) path=(.*)$/,
@@ -51,14 +54,33 @@ const causes: readonly (readonly [pattern: RegExp, words: Words])[] = [
   [/Can't fork for (?<pid>\d+): File exists/, () => "another process has its number"],
 ];
 
+/** CRIU goes on without what it did not get. */
+const harmless = /^rlimit: Can't setup RLIMIT_NOFILE/;
+const namespaces: Record<string, string> = { pid: "PID", net: "network", mnt: "mount", ipc: "IPC", uts: "UTS" };
 const outsideSocket = "it is connected through a Unix socket to a process outside of the sandbox";
 const watched = "it watches files with inotify or fanotify in a way that cannot be dumped";
 const shownPath = (path: string): string => (path.startsWith("/") ? path : `/${path}`);
 
+/** By the type bits of a mode. */
+const deviceKinds = new Map([
+  [0o020000, "char"],
+  [0o060000, "block"],
+]);
+
 function openThing(fd: string, mode: string, info: string): string {
-  const type = Number.parseInt(mode, 8) & 0o170000;
-  if (type === 0o020000 || type === 0o060000) return `it has a device open (descriptor ${fd}, ${info})`;
+  const kind = deviceKinds.get(Number.parseInt(mode, 8) & 0o170000);
+  if (kind !== undefined) return `it has the device ${deviceName(kind, info)} open (descriptor ${fd})`;
   return `its descriptor ${fd} (${info.replace(/^anon_inode:/, "")}) is of a kind that cannot be dumped`;
+}
+
+/** `numbers` as "10:229". */
+function deviceName(kind: string, numbers: string): string {
+  try {
+    const name = /^DEVNAME=(.*)$/m.exec(readFileSync(`/sys/dev/${kind}/${numbers}/uevent`, "utf8"))?.[1];
+    return name === undefined ? numbers : `/dev/${name}`;
+  } catch {
+    return numbers;
+  }
 }
 
 /** What the log says of one failed call; [] where it has no error. */
@@ -72,7 +94,7 @@ export async function refusals(log: string): Promise<Problem[]> {
       if (dumped !== null) last.process = processName(dumped[1] ?? "", dumped[2] ?? "");
       // While processes are restored each line names the one that says it.
       const [, pid, error] = /^\([\d.]+\) +(\d+)?:? ?.*?Error \([^)]*\): (.*)$/.exec(line) ?? [];
-      if (error === undefined) continue;
+      if (error === undefined || harmless.test(error)) continue;
       const speaker = pid === undefined ? last.process : processName(pid, "");
       for (const [pattern, words] of causes) {
         const match = pattern.exec(error);
