@@ -4,6 +4,7 @@ import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadNative } from "../src/native.ts";
+import { mkfsBtrfs } from "./helpers/mkfs.ts";
 import { python, pythonPath } from "./helpers/python.ts";
 
 const required = new Set((process.env.AGENTREWIND_REQUIRE ?? "").split(",").filter((name) => name !== ""));
@@ -20,7 +21,7 @@ const present = {
   fuse: () => isRoot && existsSync("/dev/fuse"),
   loop: () => isRoot && existsSync("/dev/loop-control"),
   /** May make and mount a btrfs, or an XFS. */
-  btrfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.btrfs", ["--version"]).status === 0,
+  btrfs: () => isRoot && existsSync("/dev/loop-control") && mkfsBtrfs() !== undefined,
   xfs: () => isRoot && existsSync("/dev/loop-control") && spawnSync("mkfs.xfs", ["-V"]).status === 0,
   /** A C compiler. */
   compiler: () => spawnSync("cc", ["--version"]).status === 0,

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { mkfsBtrfs } from "./mkfs.ts";
 
 export interface Mounted {
   readonly folder: string;
@@ -20,7 +21,8 @@ export function mountNew(kind: "tmpfs" | "btrfs" | "xfs"): Mounted {
     const image = join(base, "image");
     fs.writeFileSync(image, "");
     fs.truncateSync(image, 320 << 20);
-    execFileSync(`mkfs.${kind}`, ["-q", image], { stdio: "ignore" });
+    const [command, ...args] = kind === "btrfs" ? (mkfsBtrfs() as readonly string[]) : ["mkfs.xfs"];
+    execFileSync(command as string, [...args, "-q", image], { stdio: "ignore" });
     execFileSync("mount", ["-o", "loop", image, folder]);
   }
   return {
