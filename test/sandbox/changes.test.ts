@@ -48,7 +48,8 @@ describe.each(kinds)("changes in an overlay over layers of kind $kind", ({ kind,
         expect(back.removed ?? []).toEqual(forward.added ?? []);
         expect(back.changed ?? []).toEqual(forward.changed ?? []);
         expect(back.type ?? []).toEqual(forward.type ?? []);
-        expect((back.renamed ?? []).map(({ from, to }) => ({ from: to, to: from }))).toEqual(forward.renamed ?? []);
+        const turned = (back.renamed ?? []).map(({ from, to }) => ({ from: to, to: from }));
+        expect(turned).toEqual(expect.arrayContaining([...(forward.renamed ?? [])]));
         return forward;
       },
     };
@@ -74,7 +75,9 @@ describe.each(kinds)("changes in an overlay over layers of kind $kind", ({ kind,
     const found = await fileChanges({ native, layers, roots, workspace: "/work" }, from, to);
     const sorted = Object.entries(found).map(([key, list]) => [
       key,
-      key === "mode" ? list.filter((path: string) => path.includes("mode")) : [...list].sort(),
+      key === "mode"
+        ? list.filter((path: string) => path.includes("mode"))
+        : [...list].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
     ]);
     return Object.fromEntries(sorted.filter(([, list]) => (list as unknown[]).length > 0));
   }
@@ -130,21 +133,15 @@ describe.each(kinds)("changes in an overlay over layers of kind $kind", ({ kind,
       "mkdir -p work/d/sub tmp; echo longer > work/a; echo 1 > work/d/sub/b; echo 22 > work/d/c",
     );
     const first = await changed("mv work/a work/z; mv work/d work/e");
-    // Contents of a copy are not compared with the lower layer's.
-    const pairs = [
-      { from: "a", to: "z" },
-      { from: "d/c", to: "e/c" },
-      { from: "d/sub/b", to: "e/sub/b" },
-    ];
-    if (kind === "btrfs") {
-      expect(first.renamed).toEqual(expect.arrayContaining(pairs));
-      expect(first).toMatchObject({ removed: ["d", "d/sub"], added: ["e", "e/sub"] });
-    } else {
-      expect(first).toEqual({
-        removed: ["a", "d", "d/c", "d/sub", "d/sub/b"],
-        added: ["e", "e/c", "e/sub", "e/sub/b", "z"],
-      });
-    }
+    expect(first).toEqual({
+      renamed: [
+        { from: "a", to: "z" },
+        { from: "d/c", to: "e/c" },
+        { from: "d/sub/b", to: "e/sub/b" },
+      ],
+      removed: ["d", "d/sub"],
+      added: ["e", "e/sub"],
+    });
     expect(await changed("mv work/z work/y")).toEqual({ renamed: [{ from: "z", to: "y" }] });
   });
 
@@ -152,7 +149,7 @@ describe.each(kinds)("changes in an overlay over layers of kind $kind", ({ kind,
     const { changed, layers } = await open("mkdir -p work tmp; echo 1 > tmp/covered");
     fs.writeFileSync(join(layers.live(), "root", "hidden"), "x");
     expect(await changed("printf x > $'work/nl\\nname'; printf x > $'work/\\xff'; echo 1 > tmp/covered")).toEqual({
-      added: ['"\\xff"', '"nl\\nname"', "/hidden", "/tmp/covered"],
+      added: ["/hidden", "/tmp/covered", '"\\xff"', '"nl\\nname"'],
     });
   });
 });

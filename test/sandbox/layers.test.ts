@@ -32,6 +32,12 @@ async function differences(layers: Layers, from: string, to: string): Promise<La
   return found;
 }
 
+async function bytesOf(layers: Layers, name: string, path: string): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of layers.read(name, path)) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces).toString("latin1");
+}
+
 const told = async (layers: Layers, from: string, to: string): Promise<string[]> =>
   (await differences(layers, from, to))
     .map(({ path, before, after, differs }) => {
@@ -259,6 +265,8 @@ os.mkdir(os.fsencode(sys.argv[1])+b"/root/\\xff\\xfe")`,
     ] as const)
       expect((await layers.look(two, path))?.type).toBe(type);
     expect(await layers.look(one, "root/gone")).toBeNull();
+    expect(await bytesOf(layers, two, "root/a")).toBe("22\n");
+    expect(await bytesOf(layers, one, "root/a")).toBe("1\n");
     expect(await layers.look(two, "root/l/x")).toBeNull();
     await layers.drop(one);
     expect(await told(layers, three, other), "without the state that both come from").toEqual(between);

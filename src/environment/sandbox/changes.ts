@@ -1,10 +1,10 @@
 // What differs between two states as the sandbox saw it: the overlays' views, not their upper folders.
-import { closeSync, constants, openSync, read } from "node:fs";
+import { closeSync, read } from "node:fs";
 import { promisify } from "node:util";
 import { type Breathe, makeBreather } from "../../breathe.ts";
 import type { Native } from "../../native.ts";
 import { type Entry, entryType } from "../directory/entry.ts";
-import { join, type RawPath, toBytes } from "../directory/names.ts";
+import { join, type RawPath } from "../directory/names.ts";
 import { Summary } from "../directory/tree.ts";
 import type { FileChanges } from "../environment.ts";
 import type { LayerDifference, LayerEntry, Layers } from "./layers/layers.ts";
@@ -213,43 +213,38 @@ class Comparison {
   /** A file of the lower layer and one of the upper layer in a state. */
   async #sameBytes(lowerPath: RawPath, upperPath: RawPath, state: string): Promise<boolean> {
     const { layers, lower, root } = this.#options;
-    const folder = layers.folder(state);
-    if (folder === undefined || lower === undefined) return false;
-    const absolute = Buffer.concat([Buffer.from(`${folder}/`), toBytes(join(root.layer, upperPath))]);
-    const upper = openSync(absolute, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    if (lower === undefined) return false;
+    const below = lower.open(lowerPath);
     try {
-      const below = lower.open(lowerPath);
-      try {
-        return await sameBytes(upper, below);
-      } finally {
-        closeSync(below);
-      }
+      return await holds(below, layers.read(state, join(root.layer, upperPath)));
     } finally {
-      closeSync(upper);
+      closeSync(below);
     }
   }
 }
 
 const readAside = promisify(read);
-const piece = 1 << 18;
 
-async function sameBytes(one: number, other: number): Promise<boolean> {
-  const buffers = [Buffer.allocUnsafe(piece), Buffer.allocUnsafe(piece)] as const;
-  for (let at = 0; ; at += piece) {
-    const [a, b] = await Promise.all([readUp(one, buffers[0], at), readUp(other, buffers[1], at)]);
-    if (a !== b || buffers[0].compare(buffers[1], 0, b, 0, a) !== 0) return false;
-    if (a < piece) return true;
+/** The file holds these bytes and no others. */
+async function holds(fd: number, bytes: AsyncIterable<Uint8Array>): Promise<boolean> {
+  let at = 0;
+  for await (const piece of bytes) {
+    const own = await readUp(fd, piece.length, at);
+    if (own.compare(piece) !== 0) return false;
+    at += piece.length;
   }
+  return (await readUp(fd, 1, at)).length === 0;
 }
 
-async function readUp(fd: number, buffer: Buffer, at: number): Promise<number> {
+async function readUp(fd: number, length: number, at: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(length);
   let done = 0;
-  while (done < buffer.length) {
-    const { bytesRead } = await readAside(fd, buffer, done, buffer.length - done, at + done);
+  while (done < length) {
+    const { bytesRead } = await readAside(fd, buffer, done, length - done, at + done);
     if (bytesRead === 0) break;
     done += bytesRead;
   }
-  return done;
+  return buffer.subarray(0, done);
 }
 
 const types = {

@@ -9,7 +9,7 @@ import { display } from "../../directory/names.ts";
 import type { Problem } from "../../environment.ts";
 import { areSame, decodeDifferences, decodeSide } from "./difference.ts";
 import type { LayerDifference, LayerEntry, LayerSnapshot, Layers } from "./layers.ts";
-import { readAll } from "./read-all.ts";
+import { readAll, readFile } from "./read-all.ts";
 import {
   commonState,
   type LiveName,
@@ -188,6 +188,20 @@ class BtrfsLayers implements Layers {
       this.#native.lookAt(state, Buffer.from(path, "latin1")),
     );
     return side.length === 0 ? null : decodeSide(side, 0);
+  }
+
+  async *read(name: string, path: string): AsyncGenerator<Uint8Array> {
+    const root = openSync(this.#pathOf(this.#require(name).text), constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const fd = this.#native.open(root, Buffer.from(path, "latin1"), constants.O_RDONLY | constants.O_NONBLOCK, 0);
+      try {
+        yield* readFile(fd);
+      } finally {
+        closeSync(fd);
+      }
+    } finally {
+      closeSync(root);
+    }
   }
 
   folder(name: string): string | undefined {

@@ -18,6 +18,7 @@ import { openDirectory } from "../../directory/directory.ts";
 import { type Entry, entryType, sameContent } from "../../directory/entry.ts";
 import { fromDisplay } from "../../directory/names.ts";
 import { openPosix } from "../../directory/open-posix.ts";
+import { readContent } from "../../directory/read-content.ts";
 import { removeFolder as removeTree } from "../../directory/remove.ts";
 import { compareTrees, findEntry, readSnapshot } from "../../directory/tree.ts";
 import type { Environment, Problem } from "../../environment.ts";
@@ -177,6 +178,20 @@ class CopyLayers implements Layers {
   async look(name: string, path: string): Promise<LayerEntry | null> {
     const { objects } = this.#options;
     return layerEntry(findEntry(objects, readSnapshot(objects, this.#require(name)).root, path));
+  }
+
+  async *read(name: string, path: string): AsyncGenerator<Uint8Array> {
+    const { objects } = this.#options;
+    const { root } = readSnapshot(objects, this.#require(name));
+    const found = findEntry(objects, root, path);
+    const entry = found?.type === entryType.hardLink ? findEntry(objects, root, found.tail) : found;
+    const breathe = makeBreather();
+    if (entry === null) return;
+    for (const bytes of readContent(objects, entry)) {
+      yield bytes;
+      const pause = breathe();
+      if (pause !== undefined) await pause;
+    }
   }
 
   folder(): undefined {

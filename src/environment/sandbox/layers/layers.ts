@@ -73,6 +73,8 @@ export interface Layers {
   diff(from: string, to: string): AsyncIterable<LayerDifference>;
   /** The state's entry at a difference's path, or null. */
   look(name: string, path: string): Promise<LayerEntry | null>;
+  /** The bytes of a file of the state. */
+  read(name: string, path: string): AsyncIterable<Uint8Array>;
   /** A read-only host path at which the state's files can be read; undefined where there is none (use `live` of a fork). */
   folder(name: string): string | undefined;
   has(name: string): boolean;
