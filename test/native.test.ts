@@ -714,6 +714,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         subvolumeInfo: [root],
         innerSubvolumes: [root],
         findLoopDevice: [root],
+        lookAt: [root, path],
         attachLoopDevice: [root, 1],
         mount: [empty, path, empty, 0, empty],
         unmount: [path, 0],

@@ -144,6 +144,16 @@ Napi::Value jsCompareTrees(const Napi::CallbackInfo& info) {
       [](Napi::Env env, std::string& records) { return Napi::Buffer<char>::Copy(env, records.data(), records.size()); });
 }
 
+Napi::Value jsLookAt(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int root = arguments.descriptor("root");
+  const std::string path = arguments.bytes("path");
+  if (!arguments.ok()) return info.Env().Undefined();
+  return inBackground<std::string>(
+      info.Env(), quoted(path), [=] { return lookAt(root, path); },
+      [](Napi::Env env, std::string& side) { return Napi::Buffer<char>::Copy(env, side.data(), side.size()); });
+}
+
 Napi::Value jsFindLoopDevice(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int file = arguments.descriptor("file");
@@ -211,6 +221,7 @@ void registerLayers(Napi::Env env, Napi::Object exports) {
   exports.Set("changedInodes", Napi::Function::New<jsChangedInodes>(env, "changedInodes"));
   exports.Set("innerSubvolumes", Napi::Function::New<jsInnerSubvolumes>(env, "innerSubvolumes"));
   exports.Set("compareTrees", Napi::Function::New<jsCompareTrees>(env, "compareTrees"));
+  exports.Set("lookAt", Napi::Function::New<jsLookAt>(env, "lookAt"));
   exports.Set("findLoopDevice", Napi::Function::New<jsFindLoopDevice>(env, "findLoopDevice"));
   exports.Set("attachLoopDevice", Napi::Function::New<jsAttachLoopDevice>(env, "attachLoopDevice"));
   exports.Set("mount", Napi::Function::New<jsMount>(env, "mount"));

@@ -124,7 +124,9 @@ void putSide(std::string& out, const Side& side) {
   out.push_back(static_cast<char>(side.kind));
   out.push_back(side.opaque ? 1 : 0);
   out.append(2, '\0');
-  put32(out, side.stat.mode);
+  put32(out, side.stat.mode & 07777);
+  put32(out, side.stat.uid);
+  put32(out, side.stat.gid);
   put64(out, side.stat.size);
   put64(out, static_cast<uint64_t>(side.stat.mtimeNs));
   put64(out, side.stat.ino);
@@ -132,7 +134,7 @@ void putSide(std::string& out, const Side& side) {
 
 void putRecord(std::string& out, std::string_view path, const Side& from, const Side& to, bool metadataOnly) {
   const size_t start = out.size();
-  const size_t length = (76 + path.size() + 7) & ~size_t{7};
+  const size_t length = (92 + path.size() + 7) & ~size_t{7};
   put32(out, static_cast<uint32_t>(length));
   put32(out, static_cast<uint32_t>(path.size()));
   out.push_back(metadataOnly ? 1 : 0);
@@ -158,6 +160,16 @@ struct Found {
 class Comparison {
  public:
   Comparison(int from, int to, const std::optional<KnownChanges>& known) : from_(from), to_(to), known_(known) {}
+
+  /** The folders themselves, whose content is told apart. */
+  Status compareRoots(std::string& records) const {
+    Result<Side> from = look(from_, ".");
+    if (!from) return from.error();
+    Result<Side> to = look(to_, ".");
+    if (!to) return to.error();
+    if (!sameMetadata(from.value(), to.value())) putRecord(records, "", from.value(), to.value(), true);
+    return Done{};
+  }
 
   Status visit(const Folder& folder, Found& found) const {
     Listed from, to;
@@ -308,6 +320,7 @@ Result<std::optional<std::vector<uint64_t>>> foldersAbove(int fd, const std::vec
 Result<std::string> compareTrees(int from, int to, const std::optional<KnownChanges>& known) {
   const Comparison comparison(from, to, known);
   std::string records;
+  if (Status compared = comparison.compareRoots(records); !compared) return compared.error();
   std::vector<Folder> level{{"", true, true}};
   while (!level.empty()) {
     std::vector<Found> found(level.size());
@@ -326,6 +339,23 @@ Result<std::string> compareTrees(int from, int to, const std::optional<KnownChan
     }
   }
   return records;
+}
+
+Result<std::string> lookAt(int root, const std::string& path) {
+  Result<Location> location = locate(root, path);
+  if (!location) {
+    const int code = location.error().code;
+    if (code == ENOENT || code == ENOTDIR || code == ELOOP) return std::string();
+    return location.error();
+  }
+  Result<Side> side = look(location.value().parent(), location.value().name());
+  if (!side) {
+    if (side.error().code == ENOENT) return std::string();
+    return side.error();
+  }
+  std::string out;
+  putSide(out, side.value());
+  return out;
 }
 
 }  // namespace agentrewind

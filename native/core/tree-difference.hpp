@@ -22,11 +22,14 @@ Result<std::optional<std::vector<uint64_t>>> foldersAbove(int fd, const std::vec
 
 /**
  * Records, little endian, parents before children (decoded by src/environment/sandbox/layers/difference.ts, which knows these offsets): length of the
- * record and of the path (4 bytes each), 1 when only metadata differs (1), 3 spare, two sides of 32 bytes, the path and zeros up to a multiple of 8. A side: type (1, 0 when it is not there), opaque (1), 2 spare,
- * mode (4), size, mtime in nanoseconds, inode (8 each). Below a folder that only one side has, all is told.
+ * record and of the path (4 bytes each), 1 when only metadata differs (1), 3 spare, two sides of 40 bytes, the path and zeros up to a multiple of 8. A side: type (1, 0 when it is not there), opaque (1), 2 spare,
+ * mode, owner, group (4 each), size, mtime in nanoseconds, inode (8 each). Below a folder that only one side has, all is told. The empty path is the roots themselves.
  *
  * Without `known`, an inode whose number, size and times are the same on both sides is taken for unchanged.
  */
 Result<std::string> compareTrees(int from, int to, const std::optional<KnownChanges>& known);
+
+/** One side as above, of the entry at `path`; empty when there is none. */
+Result<std::string> lookAt(int root, const std::string& path);
 
 }  // namespace agentrewind

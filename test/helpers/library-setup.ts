@@ -17,6 +17,9 @@ export default async function setup({ provide }: TestProject): Promise<() => voi
     "src/store/control",
     "src/store/database",
     "src/store/layout",
+    "src/store/store",
+    "src/native",
+    "src/environment/sandbox/layers/open",
     "adapters/openai/index",
   );
   provide("library", made.folder);

@@ -19,3 +19,6 @@ export function tools(): Tools {
   ) as Tools;
   return found;
 }
+
+/** The command of mkfs.btrfs; undefined where there is none. */
+export const mkfsBtrfs = (): readonly string[] | undefined => tools().mkfsBtrfs.tool?.command;

@@ -7,10 +7,9 @@ import type { Native, SubvolumeInfo } from "../../../native.ts";
 import { makeFolder, removeFolder } from "../../../store/io.ts";
 import { display } from "../../directory/names.ts";
 import type { Problem } from "../../environment.ts";
-import { decodeDifferences } from "./difference.ts";
-import { type LayerDifference, type LayerSnapshot, type Layers, workSuffix } from "./layers.ts";
-import { readAll } from "./read-all.ts";
-import { scratchInodes } from "./scratch.ts";
+import { areSame, decodeDifferences, decodeSide } from "./difference.ts";
+import type { LayerDifference, LayerEntry, LayerSnapshot, Layers } from "./layers.ts";
+import { readAll, readFile } from "./read-all.ts";
 import {
   commonState,
   type LiveName,
@@ -27,7 +26,8 @@ import {
  *
  * Whether anything changed is told by the transaction that last changed an inode of the subvolume: a snapshot inherits the number, and neither taking one nor reading moves it. The
  * subvolume's generation would not do: a snapshot moves it. The number in memory would not do either, since dirty pages are not in it before they are written; so the snapshot is
- * taken, which writes them, and given up again where nothing changed.
+ * taken, which writes them, and given up again where nothing changed. An overlay touches its workdir when it is mounted, and marks of its own when it is read: where inodes were touched
+ * and no byte was written, what they lead to is compared.
  */
 
 export interface BtrfsOptions {
@@ -37,6 +37,9 @@ export interface BtrfsOptions {
   /** Is there room, and is the file system sound? Throws when not. */
   readonly check: () => void;
 }
+
+/** Above this a look at what was touched would take longer than another state does harm. */
+const mostTouched = 256;
 
 /** What the live folder is compared with. */
 interface Base {
@@ -128,9 +131,9 @@ class BtrfsLayers implements Layers {
           const base = this.#base;
           const known = base?.changed.has(info.changed) === true;
           const { inodes, bytes } = known
-            ? { inodes: new BigUint64Array(), bytes: 0 }
+            ? { inodes: [], bytes: 0 }
             : await this.#native.changedInodes(made, base?.made ?? 0);
-          if (base !== undefined && (known || (await this.#isScratch(state, inodes)))) {
+          if (base !== undefined && (known || (bytes === 0 && (await this.#isSame(base, made, inodes.length))))) {
             base.changed.add(info.changed);
             await this.#remove(state);
             return { name: base.state.text, bytes: 0, problems };
@@ -142,11 +145,12 @@ class BtrfsLayers implements Layers {
     );
   }
 
-  /** What changed is an overlay's own working space. */
-  async #isScratch(state: StateName, changed: BigUint64Array): Promise<boolean> {
-    const folders = readdirSync(this.#pathOf(state.text)).filter((name) => name.endsWith(workSuffix));
-    const scratch = await scratchInodes(folders.map((name) => join(this.#pathOf(state.text), name)));
-    return changed.every((inode) => scratch.has(inode));
+  /** Inodes were touched and no file was written: an overlay was mounted, or something was done and taken back. */
+  async #isSame(base: Base, made: number, touched: number): Promise<boolean> {
+    if (touched > mostTouched) return false;
+    return this.#within(this.#pathOf(base.state.text), async (before) =>
+      areSame(await this.#native.compareTrees(before, made, base.made)),
+    );
   }
 
   async sync(name: string): Promise<void> {
@@ -177,6 +181,27 @@ class BtrfsLayers implements Layers {
       this.#within(this.#pathOf(to), (after) => this.#native.compareTrees(before, after, since)),
     );
     yield* decodeDifferences(records);
+  }
+
+  async look(name: string, path: string): Promise<LayerEntry | null> {
+    const side = await this.#within(this.#pathOf(this.#require(name).text), (state) =>
+      this.#native.lookAt(state, Buffer.from(path, "latin1")),
+    );
+    return side.length === 0 ? null : decodeSide(side, 0);
+  }
+
+  async *read(name: string, path: string): AsyncGenerator<Uint8Array> {
+    const root = openSync(this.#pathOf(this.#require(name).text), constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const fd = this.#native.open(root, Buffer.from(path, "latin1"), constants.O_RDONLY | constants.O_NONBLOCK, 0);
+      try {
+        yield* readFile(fd);
+      } finally {
+        closeSync(fd);
+      }
+    } finally {
+      closeSync(root);
+    }
   }
 
   folder(name: string): string | undefined {

@@ -3,18 +3,20 @@ import { makeBreather } from "../../../breathe.ts";
 import { type LayerDifference, type LayerEntry, workSuffix } from "./layers.ts";
 
 const types: readonly LayerEntry["type"][] = ["file", "directory", "symlink", "whiteout", "other"];
-const field = { pathLength: 4, metadataOnly: 8, from: 12, to: 44, path: 76 } as const;
+const field = { pathLength: 4, metadataOnly: 8, from: 12, to: 52, path: 92 } as const;
 
-function decodeSide(records: Buffer, at: number): LayerEntry | null {
+export function decodeSide(records: Buffer, at: number): LayerEntry | null {
   const type = types[records.readUInt8(at) - 1];
   if (type === undefined) return null;
   return {
     type,
     opaque: records.readUInt8(at + 1) === 1,
     mode: records.readUInt32LE(at + 4),
-    size: Number(records.readBigUInt64LE(at + 8)),
-    mtimeNs: records.readBigInt64LE(at + 16),
-    inode: records.readBigUInt64LE(at + 24),
+    uid: records.readUInt32LE(at + 8),
+    gid: records.readUInt32LE(at + 12),
+    size: Number(records.readBigUInt64LE(at + 16)),
+    mtimeNs: records.readBigInt64LE(at + 24),
+    inode: records.readBigUInt64LE(at + 32),
   };
 }
 
@@ -25,7 +27,7 @@ export async function* decodeDifferences(records: Buffer): AsyncGenerator<LayerD
     const pathEnd = at + field.path + records.readUInt32LE(at + field.pathLength);
     if (pathEnd > at + length || at + length > records.length) throw new RangeError(`damaged record at byte ${at}`);
     const path = records.toString("latin1", at + field.path, pathEnd);
-    if (!isScratch(path)) {
+    if (path !== "" && !isScratch(path)) {
       yield {
         path,
         before: decodeSide(records, at + field.from),
@@ -37,6 +39,15 @@ export async function* decodeDifferences(records: Buffer): AsyncGenerator<LayerD
     const pause = breathe();
     if (pause !== undefined) await pause;
   }
+}
+
+/** Nothing differs but the workdirs of overlays. */
+export function areSame(records: Buffer): boolean {
+  for (let at = 0; at < records.length; at += records.readUInt32LE(at)) {
+    const pathEnd = at + field.path + records.readUInt32LE(at + field.pathLength);
+    if (!isScratch(records.toString("latin1", at + field.path, pathEnd))) return false;
+  }
+  return true;
 }
 
 /** An overlay's workdir, or in it. */

@@ -33,7 +33,7 @@ export interface Image {
   close(): Promise<void>;
 }
 
-const btrfsMagic = 0x9123683e;
+export const btrfsMagic = 0x9123683e;
 const flags = { remount: 0x20, noatime: 0x400, bind: 0x1000, private: 0x40000 } as const;
 const patienceMs = 30_000;
 const mkfsMs = 60_000;

@@ -31,12 +31,17 @@ export interface LayerEntry {
   readonly type: "file" | "directory" | "symlink" | "whiteout" | "other";
   /** Of a directory: it hides what is below it in the lower layer (overlay's opaque mark, trusted.* or user.*). */
   readonly opaque: boolean;
-  /** Type and permission bits, as in st_mode. */
+  /** Permission bits, with setuid, setgid and sticky. */
   readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
   readonly size: number;
   /** Nanoseconds since 1970. */
   readonly mtimeNs: bigint;
+  /** 0 where the implementation does not keep them. */
   readonly inode: bigint;
+  /** Of a file: equal where known means the same bytes. */
+  readonly content?: string;
 }
 
 /**
@@ -44,10 +49,10 @@ export interface LayerEntry {
  *
  * - `live` is one folder on one file system that an overlay can use for `upperdir` and `workdir` (rename between all folders below it, `trusted.*` attributes,
  *   whiteouts); its owner makes whatever folders it needs below it. All of it is captured, nothing else.
- * - `snapshot` fixes one moment, also under live writers: of two writes in program order never the second without the first. It runs off the event loop. The
- *   caller freezes writers where memory has to fit. Stores through shared mappings count as changes.
+ * - `snapshot` fixes one moment, also under live writers: of two writes in program order never the second without the first (kind "copy": only where the caller keeps the writers from
+ *   running). It runs off the event loop. The caller freezes writers where memory has to fit. Stores through shared mappings count as changes.
  * - Two snapshots without a change between them MUST give the same name; reading is no change, where whatever is mounted over `live` is mounted `noatime` (an overlay too: it does not
- *   ask the mount below it). Mounting an overlay for the first time on an empty upper folder is a change (it marks that folder), doing so again is none.
+ *   ask the mount below it). Mounting an overlay for the first time on an empty upper folder may be a change (it marks that folder), doing so again is none.
  * - Killed during `snapshot`, there may be a state whose name nobody was told: the owner drops those of `names()` that it does not know.
  * - `reset` is called while nothing is mounted on or open below `live`. It MUST be idempotent, and leave the live folder untouched where the state is not
  *   complete. Killed at any point, the next `open` finds a live folder: the one before or the one after. `null` gives an empty one.
@@ -66,6 +71,10 @@ export interface Layers {
   reset(name: string | null): Promise<void>;
   /** Parents before children; of a directory that only one side has, every entry below it. */
   diff(from: string, to: string): AsyncIterable<LayerDifference>;
+  /** The state's entry at a difference's path, or null. */
+  look(name: string, path: string): Promise<LayerEntry | null>;
+  /** The bytes of a file of the state. */
+  read(name: string, path: string): AsyncIterable<Uint8Array>;
   /** A read-only host path at which the state's files can be read; undefined where there is none (use `live` of a fork). */
   folder(name: string): string | undefined;
   has(name: string): boolean;
