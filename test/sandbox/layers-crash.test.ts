@@ -129,7 +129,7 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-describe("F-60 to F-62: killed at every step", () => {
+describe("F-60, F-61, F-62: killed at every step", () => {
   const hit = new Set<string>();
 
   for (const kind of ready) {
