@@ -10,7 +10,7 @@ import { lacking } from "../capabilities.ts";
 import { mountNew } from "../helpers/file-system.ts";
 import { codeOf } from "../helpers/workspace.ts";
 import { runLayers, startLayers } from "./children.ts";
-import { loopsBelow, makePlace, mountsBelow, useLayers } from "./place.ts";
+import { expectNoLoops, loopsBelow, makePlace, mountsBelow, useLayers } from "./place.ts";
 
 const long = process.env.AGENTREWIND_LONG === "1";
 const when = describe.skipIf(lacking("native", "root", "loop", "btrfs", "tmpfs"));
@@ -75,7 +75,7 @@ when("F-60: the image of a store", () => {
     expect(mountsBelow(place.base), "a killed process's mount is taken over").toHaveLength(1);
     await again.close();
     expect(mountsBelow(place.base)).toEqual([]);
-    expect(loopsBelow(place.base)).toEqual([]);
+    await expectNoLoops(place.base);
   });
 
   test("is made once by several that come at the same moment", async () => {
@@ -153,7 +153,7 @@ when("F-60: the image of a store", () => {
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=12m", "none", place.store]);
     expect(await codeOf(useLayers(place, "btrfs", { reserve: 64 << 20 }))).toBe("DISK_FULL");
     expect(fs.readdirSync(place.store)).not.toContain("layers.img");
-    expect(loopsBelow(place.base)).toEqual([]);
+    await expectNoLoops(place.base);
   });
 
   test("without mkfs.btrfs, and with one that fails, it is not available", async () => {

@@ -1,13 +1,15 @@
 // What a sandbox changes on disk, captured and put back: one suite for layers on a btrfs and for copies.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import * as fs from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { LayerDifference, Layers } from "../../src/environment/sandbox/layers/layers.ts";
 import { lacking } from "../capabilities.ts";
 import { digestTree } from "../helpers/digest.ts";
 import { getXattrs } from "../helpers/xattrs.ts";
-import { makePlace, type Place, useLayers } from "./place.ts";
+import { makePlace, native, type Place, useLayers } from "./place.ts";
 import { mapShared } from "./store-mapped.ts";
 
 const run = (cwd: string, command: string): string =>
@@ -52,7 +54,9 @@ const kinds = [
   { kind: "copy", lacks: lacking("native", "root") },
 ] as const;
 
-describe.each(kinds)("F-60 to F-62: layers of kind $kind", ({ kind, lacks }) => {
+const long = process.env.AGENTREWIND_LONG === "1";
+
+describe.each(kinds)("F-61, F-62, F-63: layers of kind $kind", ({ kind, lacks }) => {
   const when = test.skipIf(lacks);
 
   async function open(): Promise<{ place: Place; layers: Layers; at: (path: string) => string }> {
@@ -270,7 +274,6 @@ os.mkdir(os.fsencode(sys.argv[1])+b"/root/\\xff\\xfe")`,
     expect(await layers.look(two, "root/l/x")).toBeNull();
     await layers.drop(one);
     expect(await told(layers, three, other), "without the state that both come from").toEqual(between);
-    void at;
   });
 
   when("opaque folders and whiteouts of both forms are told", async () => {
@@ -371,4 +374,99 @@ os.setxattr("root/e","trusted.overlay.impure",b"y")`;
     await again.discard();
     expect(fs.readFileSync(at("f"), "utf8")).toBe("2");
   });
+
+  when("of two writes never the second without the first, while the writer stands still", async () => {
+    const { layers, at } = await open();
+    const script = `
+import os, sys
+a, b = [os.open(sys.argv[1] + name, os.O_RDWR | os.O_CREAT) for name in ("/a", "/b")]
+n = 0
+while True:
+    n += 1
+    for file in (a, b): os.pwrite(file, b"%012d" % n + bytes(5000), 0)
+    if n == 1: print("begun", flush=True)`;
+    const writer = spawn("python3", ["-c", script, layers.live()], { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      await once(writer.stdout, "data");
+      const states = new Set<string>();
+      for (let round = 0; round < 12; round++) {
+        writer.kill("SIGSTOP");
+        while (!/^State:\s+T/m.test(fs.readFileSync(`/proc/${writer.pid}/status`, "utf8")));
+        const { name } = await layers.snapshot();
+        const truth = digestTree(layers.live());
+        writer.kill("SIGCONT");
+        const begun = fs.readFileSync(at("a"));
+        while (fs.readFileSync(at("a")).equals(begun)) await sleep(1);
+        const [a, b] = [await bytesOf(layers, name, "a"), await bytesOf(layers, name, "b")].map(Number.parseFloat) as [
+          number,
+          number,
+        ];
+        expect([a, a - 1]).toContain(b);
+        states.add(name);
+        if (kind === "btrfs") expect(digestTree(layers.folder(name) as string)).toEqual(truth);
+      }
+      expect(states.size).toBe(12);
+    } finally {
+      writer.kill("SIGKILL");
+      await once(writer, "exit");
+    }
+  });
+
+  when("many states", async () => {
+    const { layers, at } = await open();
+    const count = kind === "btrfs" ? (long ? 10_000 : 300) : 30;
+    const names: string[] = [];
+    for (let i = 0; i < count; i++) {
+      fs.writeFileSync(at("f"), `${i}`);
+      names.push((await layers.snapshot()).name);
+    }
+    expect(new Set(names).size).toBe(count);
+    for (const i of [0, count >> 1, count - 1, 7]) {
+      await layers.reset(names[i] as string);
+      expect(fs.readFileSync(at("f"), "utf8")).toBe(`${i}`);
+      expect((await layers.snapshot()).name).toBe(names[i]);
+    }
+    expect(new Set(layers.names())).toEqual(new Set(names));
+    for (const name of names.slice(0, count - 1)) await layers.drop(name);
+    expect(layers.names()).toEqual(names.slice(-1));
+  });
 });
+
+test.skipIf(kinds[0].lacks)(
+  "F-61: names keep their order under live writers, and a subvolume inside is told",
+  async () => {
+    const layers = await useLayers(makePlace(), "btrfs");
+    const script = `
+import sys
+for n in range(1, 100000):
+    for name in "xy": open(sys.argv[1] + "/%s%d" % (name, n), "w").write("1")
+    if n == 1: print("begun", flush=True)`;
+    const writer = spawn("python3", ["-c", script, layers.live()], { stdio: ["ignore", "pipe", "inherit"] });
+    try {
+      await once(writer.stdout, "data");
+      for (let round = 0; round < 20; round++) {
+        const { name } = await layers.snapshot();
+        const names = fs.readdirSync(layers.folder(name) as string);
+        const last = (letter: string): number => names.filter((one) => one.startsWith(letter)).length;
+        expect([0, 1]).toContain(last("x") - last("y"));
+      }
+    } finally {
+      writer.kill("SIGKILL");
+      await once(writer, "exit");
+    }
+    await layers.reset(null);
+    fs.mkdirSync(join(layers.live(), "d"));
+    const folder = fs.openSync(join(layers.live(), "d"), "r");
+    await native.makeSubvolume(folder, Buffer.from("inner"));
+    const inner = fs.openSync(join(layers.live(), "d", "inner"), "r");
+    await native.makeSubvolume(inner, Buffer.from("deeper"));
+    fs.closeSync(inner);
+    fs.closeSync(folder);
+    const { name, problems } = await layers.snapshot();
+    expect(problems).toEqual([{ path: "d/inner", reason: expect.stringContaining("subvolume") }]);
+    const old = layers.live();
+    await layers.reset(name);
+    await layers.close();
+    expect(fs.existsSync(old)).toBe(false);
+  },
+);

@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect } from "vitest";
 import type { Layers } from "../../src/environment/sandbox/layers/layers.ts";
 import { type LayersOptions, openLayers } from "../../src/environment/sandbox/layers/open.ts";
 import { loadNative, type Native } from "../../src/native.ts";
@@ -62,6 +63,13 @@ export const loopsBelow = (folder: string): string[] =>
       const file = join("/sys/block", name, "loop", "backing_file");
       return fs.existsSync(file) && fs.readFileSync(file, "utf8").startsWith(`${folder}/`);
     });
+
+/** Whoever made a mount namespace meanwhile, or looked at the device, keeps it a little longer. */
+export async function expectNoLoops(folder: string): Promise<void> {
+  const deadline = Date.now() + 60_000;
+  while (loopsBelow(folder).length > 0 && Date.now() < deadline) await sleep(20);
+  expect(loopsBelow(folder)).toEqual([]);
+}
 
 afterEach(async () => {
   for (const layers of opened.splice(0)) await layers.close();

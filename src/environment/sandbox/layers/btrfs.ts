@@ -21,7 +21,7 @@ import {
 } from "./state-name.ts";
 
 /*
- * In the sandbox's folder (F-49): `live-N…`, where the highest N is the live folder and the others are about to go, and `states`. A state and a live folder are each made by one
+ * In the sandbox's folder (F-61): `live-N…`, where the highest N is the live folder and the others are about to go, and `states`. A state and a live folder are each made by one
  * call, whole or not at all.
  *
  * Whether anything changed is told by the transaction that last changed an inode of the subvolume: a snapshot inherits the number, and neither taking one nor reading moves it. The

@@ -11,7 +11,7 @@ import { type FileLock, lockFile } from "./file-lock.ts";
 import { type Mounted, mountAt } from "./mounted.ts";
 
 /*
- * Below the store's folder: layers.img (F-48), and the folder `layers`, where it is mounted. Whoever uses it holds locks/layers.users shared; who mounts or unmounts holds
+ * Below the store's folder: layers.img (F-60), and the folder `layers`, where it is mounted. Whoever uses it holds locks/layers.users shared; who mounts or unmounts holds
  * locks/layers.lock. Both locks die with their process, so a mount that a killed process left is found with no user: the next one takes it over, and the last one unmounts it.
  */
 

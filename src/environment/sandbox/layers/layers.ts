@@ -49,8 +49,9 @@ export interface LayerEntry {
  *
  * - `live` is one folder on one file system that an overlay can use for `upperdir` and `workdir` (rename between all folders below it, `trusted.*` attributes,
  *   whiteouts); its owner makes whatever folders it needs below it. All of it is captured, nothing else.
- * - `snapshot` fixes one moment, also under live writers: of two writes in program order never the second without the first (kind "copy": only where the caller keeps the writers from
- *   running). It runs off the event loop. The caller freezes writers where memory has to fit. Stores through shared mappings count as changes.
+ * - `snapshot` is called while the writers stand still, where the order of their writes has to hold: then of two writes never the second without the first. Under live writers kind "btrfs"
+ *   keeps the order of what changes names and metadata; contents of two files may be some milliseconds apart, as each is written out (kind "copy": anything). It runs off the event loop. Stores
+ *   through shared mappings count as changes.
  * - Two snapshots without a change between them MUST give the same name; reading is no change, where whatever is mounted over `live` is mounted `noatime` (an overlay too: it does not
  *   ask the mount below it). Mounting an overlay for the first time on an empty upper folder may be a change (it marks that folder), doing so again is none.
  * - Killed during `snapshot`, there may be a state whose name nobody was told: the owner drops those of `names()` that it does not know.

@@ -1,4 +1,4 @@
-// What the name of a state tells (F-49): which live folder it was captured from, which state that one came from, and its place in the order of captures.
+// What the name of a state tells (F-61): which live folder it was captured from, which state that one came from, and its place in the order of captures.
 import { randomBytes } from "node:crypto";
 
 export interface StateName {
