@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
-import type { Environment } from "./environment/environment.ts";
+import type { Environment, Manifest } from "./environment/environment.ts";
+import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
+import { openSandbox } from "./environment/sandbox/sandbox.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
@@ -36,8 +38,13 @@ export interface OpenOptions extends EffectOptions {
   readonly workspace: string;
   /** Folder of the store. Default: the user's, `$XDG_STATE_HOME/agentrewind`. */
   readonly store?: string;
-  /** What is captured. "auto" is the strongest directory support here. Default "directory". */
-  readonly environment?: "directory" | "auto" | Environment;
+  /**
+   * What is captured. "directory" (the default): the workspace's files, in place. "sandbox" (Linux, root): all files and the live processes of a machine of the agent's own.
+   * "auto" is the strongest directory support here.
+   */
+  readonly environment?: "directory" | "auto" | "sandbox" | Environment;
+  /** Of environment "sandbox". */
+  readonly sandbox?: SandboxOptions;
   /** How changes are found: "scan" looks at every file each time, "auto" (the default) only at what a watcher names, where one sees everything. */
   readonly inspector?: "auto" | "scan";
   /** What a reply's tools wait for. Default "captured". */
@@ -68,10 +75,11 @@ const optionsSchema = z.strictObject({
   store: z.string().min(1).optional(),
   environment: z
     .union([
-      z.enum(["directory", "auto"]),
+      z.enum(["directory", "auto", "sandbox"]),
       z.custom<Environment>((value) => typeof (value as Environment)?.capture === "function"),
     ])
     .default("directory"),
+  sandbox: sandboxOptions.default({}),
   inspector: z.enum(["auto", "scan"]).default("auto"),
   gate: z.enum(["captured", "durable"]).default("captured"),
   capture: z.enum(["every"]).default("every"),
@@ -128,7 +136,7 @@ async function openAt(storePath: string, workspace: string, chosen: Chosen): Pro
 }
 
 async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<Opened> {
-  const kind = typeof chosen.environment === "object" ? chosen.environment.kind : "directory";
+  const kind = kindOf(chosen);
   if (!existsSync(workspace) && findEnvironment(store.sql, workspace, kind) === undefined) {
     throw new RewindError("WORKSPACE_GONE", `There is no directory ${workspace}, and nothing is recorded of it.`, {
       hint: "Check the name, or create the directory.",
@@ -143,20 +151,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const lock = await takeHold(store, id, chosen.takeOver);
   try {
     const { catalog, objects } = store.open(id);
-    const environment =
-      typeof chosen.environment === "object"
-        ? chosen.environment
-        : openDirectory({
-            root: workspace,
-            objects,
-            id,
-            exclude: chosen.exclude,
-            watches: chosen.inspector === "auto",
-            cacheFile: join(store.layout.cache, `${id}.tree`),
-            isHeld: catalog.isHeld,
-            raiseGeneration: catalog.raiseGeneration,
-            forks: join(`${store.layout.root}-branches`, id),
-          });
+    const environment = await openEnvironment(store, workspace, id, chosen);
     const background = new Set<Promise<unknown>>();
     let open = true;
     const deps: SessionDeps = {
@@ -200,6 +195,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     await markLost(deps);
     await recover(deps);
+    await environment.resume?.(newestPair(deps));
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
@@ -239,6 +235,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       });
       deps.track(work);
       const collected = await work;
+      await deps.coordinator.exclusive(async () => environment.forget?.(catalog.isNamed));
       // Lets go of packs that are gone.
       if (open) await objects.use(async () => {});
       return collected;
@@ -295,6 +292,36 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     lock.release();
     throw asWriteFailure(error, "the store");
   }
+}
+
+const kindOf = ({ environment }: Chosen): string => {
+  if (typeof environment === "object") return environment.kind;
+  return environment === "sandbox" ? "sandbox" : "directory";
+};
+
+async function openEnvironment(store: Store, workspace: string, id: string, chosen: Chosen): Promise<Environment> {
+  if (typeof chosen.environment === "object") return chosen.environment;
+  const { catalog, objects } = store.open(id);
+  const { raiseGeneration, isHeld } = catalog;
+  if (chosen.environment === "sandbox")
+    return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
+  return openDirectory({
+    root: workspace,
+    objects,
+    id,
+    exclude: chosen.exclude,
+    watches: chosen.inspector === "auto",
+    cacheFile: join(store.layout.cache, `${id}.tree`),
+    isHeld,
+    raiseGeneration,
+    forks: join(`${store.layout.root}-branches`, id),
+  });
+}
+
+/** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
+function newestPair({ catalog }: SessionDeps): Manifest | null {
+  const row = catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
+  return row === undefined ? null : manifestOf(row);
 }
 
 /** How long a holder may take to answer. */

@@ -147,6 +147,8 @@ export const restoreChecks: readonly EnvironmentCheck[] = [
   {
     name: "what was changed after the captured state that a restore starts from is not overwritten",
     async check(environment) {
+      // There the shell's own steps end with it.
+      if (environment.capabilities.processes) return undefined;
       await shell(environment, "echo 1 > mine; echo 1 > theirs; echo 1 > removed; mkdir gone; echo 1 > gone/f");
       const { manifest } = await captured(environment);
       await shell(environment, "echo 2 > mine; echo 2 > theirs; rm removed; rm -r gone; mkdir added; echo 2 > added/f");

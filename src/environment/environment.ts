@@ -155,7 +155,7 @@ export interface ProbeResult {
  *   After it, `capture` gives the restored manifest again, but for `keep`, `notRestored` and what `paths` leaves out. A path of `paths` that
  *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched.
  * - With `since`, what was changed after that state MUST NOT be lost: it is left as it is, and named in `notRestored` where the manifest wants something else,
- *   or it stays behind an older handle.
+ *   or it stays behind an older handle. Where processes are captured, the environment's own are no such writers: what they do until the restore ends with them.
  * - `settle` ends the commands that `exec` still runs and resolves when nothing of them writes any more: what they write after a restore would
  *   belong to no state.
  * - `fork` gives environments that are equal to the manifest and independent: a write in one is seen in no other and not in this one. If one cannot
@@ -181,6 +181,13 @@ export interface Environment {
   readFile(path: string): Promise<Uint8Array>;
   writeFile(path: string, data: string | Uint8Array): Promise<void>;
   list(path: string): Promise<DirectoryEntry[]>;
+  /**
+   * Called once, when the workspace was opened and what a killed process left half done is finished: an environment that does not outlive its owner begins then, with
+   * the newest pair that is stored, or as it was closed.
+   */
+  resume?(newest: Manifest | null): Promise<void>;
+  /** Gives up stored states that nobody needs any more, where they lie outside of the store's objects. */
+  forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */
   path(path: string): string | null;
   /** Objects that the manifest needs and that are missing or damaged; [] when sound. */

@@ -195,6 +195,13 @@ export function openCatalog(sql: Sql, environment: string) {
         "SELECT 1 FROM manifest m JOIN checkpoint c ON c.manifest = m.id WHERE m.files = ? AND c.state <> 'not-restorable' LIMIT 1",
         files,
       ) !== undefined,
+    /** Some checkpoint or what was seen before tools names this half. */
+    isNamed: (half: "files" | "processes", name: string): boolean =>
+      get(
+        `SELECT 1 FROM manifest m WHERE m.${half} = ?
+           AND EXISTS (SELECT 1 FROM checkpoint c WHERE c.manifest = m.id OR c.tools_from = m.id) LIMIT 1`,
+        name,
+      ) !== undefined,
     /** One transaction: the pair becomes visible and the heads move to it (F-16). */
     addCheckpoint(row: NewCheckpoint, issued: number, moveHeads = true): CheckpointRow {
       const id = transaction(() => {

@@ -31,6 +31,7 @@ export interface SandboxExecOptions extends ExecOptions {
 const defaultMaxBytes = 10 << 20;
 /** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
 const spillBytes = 1 << 30;
+const idleLooks = 50;
 /** How long the root may take until it listens. */
 const readyMs = 5_000;
 /** How long a shell may take to end a command that was interrupted, and how often that is tried before the shell is ended. */
@@ -175,7 +176,17 @@ export class SandboxCommands {
       if (host !== undefined) killGroup(host.group);
     });
     if (lost) rmSync(join(this.#place.run(), "shells", name), { force: true });
+    else await this.#untilIdle(shell.pid);
     return this.#result(call, end, options);
+  }
+
+  /** The shell says that a command has ended a moment before it waits for the next one: a state captured in between would be another one. */
+  async #untilIdle(pid: number): Promise<void> {
+    for (let looks = 0; looks < idleLooks; looks++) {
+      const state = this.#find(pid)?.state;
+      if (state === undefined || state === "S") return;
+      await sleep(1);
+    }
   }
 
   #begin(options: ExecOptions, inputName: string): Call {

@@ -1,15 +1,24 @@
 // What a caller can say of a sandbox.
+import { z } from "zod";
+import type { Objects } from "../../store/objects.ts";
 
 export interface SandboxOptions {
   /** "host" (the default): the sandbox shares the host's network. "own": a network of its own with nothing but loopback. */
-  readonly network?: "host" | "own";
+  readonly network?: "host" | "own" | undefined;
   /** Folder of a root file system in the place of the host's own. */
-  readonly rootfs?: string;
+  readonly rootfs?: string | undefined;
   /** Folders on other mounts that the sandbox sees and may change as well; the workspace's is found by itself. */
-  readonly mounts?: readonly string[];
+  readonly mounts?: readonly string[] | undefined;
   /** More that nobody inside may see, besides the store and the usual folders of credentials. */
-  readonly hide?: readonly string[];
+  readonly hide?: readonly string[] | undefined;
 }
+
+export const sandboxOptions = z.strictObject({
+  network: z.enum(["host", "own"]).optional(),
+  rootfs: z.string().min(1).optional(),
+  mounts: z.array(z.string().min(1)).readonly().optional(),
+  hide: z.array(z.string().min(1)).readonly().optional(),
+});
 
 /** What the composition root adds. */
 export interface SandboxPlace extends SandboxOptions {
@@ -19,5 +28,6 @@ export interface SandboxPlace extends SandboxOptions {
   readonly store: string;
   /** The environment's id in the catalog. */
   readonly id: string;
+  readonly objects: Objects;
   readonly raiseGeneration: () => number;
 }

@@ -1,9 +1,10 @@
 // The sandbox environment: the whole machine state of an agent, files and live processes, captured together and put back together.
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { RewindError } from "../../errors.ts";
 import { loadNative } from "../../native.ts";
-import { makeFolder } from "../../store/io.ts";
+import { fromBytes, fromDisplay, toBytes } from "../directory/names.ts";
 import type {
   Capture,
   Captured,
@@ -15,217 +16,407 @@ import type {
   RestoreOptions,
 } from "../environment.ts";
 import { cgroupMount, SandboxGroup } from "./cgroup.ts";
+import { fileChanges, type LayerRoot } from "./changes.ts";
 import type { SandboxExecOptions } from "./commands.ts";
 import { Keeper } from "./keeper.ts";
-import { openBtrfsLayers } from "./layers/btrfs.ts";
-import { openImage } from "./layers/image.ts";
-import { beginLife, type Life, type LifePlan, rootPid } from "./life.ts";
+import type { Layers } from "./layers/layers.ts";
+import { openLayers, probeBtrfs } from "./layers/open.ts";
+import { beginLife, type Life, type LifePlan } from "./life.ts";
+import { openLower } from "./lower.ts";
 import { planHidden, planOverlays } from "./mount-plan.ts";
 import type { SandboxPlace } from "./options.ts";
-import { processInfos } from "./proc.ts";
-import { dumpTree, restoreTree } from "./processes/criu.ts";
+import { ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
-import { isSameImage } from "./processes/same-image.ts";
-import { recordProcesses } from "./processes/table.ts";
+import { portsInUse } from "./processes/table.ts";
+import { bringBack, captureTree } from "./processes/tree.ts";
 import { sandboxProgram } from "./program.ts";
+import { putPaths } from "./put.ts";
 import { findCriu, findMkfsBtrfs } from "./tools.ts";
 import { TreeFiles } from "./tree-files.ts";
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
-/** Numbers that CRIU may need for itself beside those that it restores. */
-const pidRoom = 200;
-const pidLimit = 32_768;
 
 /** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
 export async function openSandbox(place: SandboxPlace): Promise<Environment> {
+  const plan = await planLife(place);
+  const { layers, lacks } = await openTheLayers(place, plan);
+  const images = new ImageStore(join(place.store, "images", place.id));
+  await images.clean();
+  // What a killed owner left running: its state is that of the last pair, which is brought back.
+  await plan.group.remove();
+  return new Sandbox(place, plan, layers, images, lacks);
+}
+
+async function planLife(place: SandboxPlace): Promise<LifePlan> {
   const loaded = loadNative();
-  const { native } = loaded;
   const program = sandboxProgram();
-  const mount = cgroupMount();
-  if (loaded.native === null || native === null) throw unavailable(`the addon is not available (${loaded.reason})`);
+  const mount = process.platform === "linux" ? cgroupMount() : undefined;
+  if (loaded.native === null) throw unavailable(`the addon is not available (${loaded.reason})`);
   if (process.getuid?.() !== 0) throw unavailable("it needs root");
   if (program === undefined) throw unavailable("the program for sandboxes was not built");
   if (mount === undefined) throw unavailable("cgroup v2 is not mounted");
   const overlays = planOverlays(place);
-  const [criu, mkfs] = await Promise.all([findCriu(), findMkfsBtrfs()]);
-  const image = await openImage({ store: place.store, native, mkfs: mkfs.tool?.command });
-  const layers = await openBtrfsLayers({ native, folder: join(image.folder, place.id), check: image.check });
-  const imagesFolder = join(place.store, "images");
-  makeFolder(imagesFolder, 0o700);
-  const images = new ImageStore(join(imagesFolder, place.id));
-  await images.clean();
-  const group = new SandboxGroup(mount, place.id);
-  // What a killed owner left running: its state is that of the last pair, which is brought back.
-  await group.remove();
-  const plan: LifePlan = {
+  const { tool } = await findCriu();
+  return {
     keeper: Keeper.open(program),
-    native,
-    group,
+    native: loaded.native,
+    group: new SandboxGroup(mount, place.id),
     program,
     overlays,
     hide: planHidden(place),
     hostname: "sandbox",
     network: place.network ?? "host",
     workspace: place.workspace,
-    criu: criu.tool === null ? undefined : { program: criu.tool, kernelFeatures: await kernelFeatures(criu.tool) },
-  };
-  let life: Life = await beginLife(plan, layers.live(), undefined);
-  let generation = 0;
-  /** The manifest that the last capture or restore left. */
-  let last: Manifest | undefined;
-  const files = new TreeFiles(native, place.workspace, () => `/proc/${life.pid}/root`);
-
-  async function capture(): Promise<Captured> {
-    const start = performance.now();
-    const infos = processInfos(group.processes()).filter(({ state }) => state !== "Z");
-    const live = infos.length > 1;
-    if (!live || plan.criu === undefined) {
-      const { name, bytes, problems } = await layers.snapshot();
-      last = { files: name, processes: null };
-      return { manifest: last, problems, bytes, captureMs: performance.now() - start };
-    }
-    const folder = images.begin();
-    let snapshot: Awaited<ReturnType<typeof layers.snapshot>> | undefined;
-    try {
-      const channel = await life.criu(folder, 0);
-      const dumped = await dumpTree(channel, {
-        images: folder,
-        pid: rootPid,
-        leaveRunning: true,
-        async onFrozen() {
-          snapshot = await layers.snapshot();
-        },
-      });
-      const { name, bytes, problems } = snapshot as unknown as Awaited<ReturnType<typeof layers.snapshot>>;
-      const same = last?.processes != null && (await isSameImage(folder, images.path(last.processes)));
-      let processes = last?.processes as string;
-      if (same) await images.discard(folder);
-      else {
-        processes = images.commit(folder, {
-          files: name,
-          lastPid: Math.max(...infos.map(({ inside }) => inside)),
-          processes: recordProcesses(infos),
-          ports: [],
-          criu: plan.criu.program.version,
-          kernel: "",
-        });
-      }
-      last = { files: name, processes };
-      return {
-        manifest: last,
-        problems: [...problems, ...dumped.problems],
-        bytes: bytes + (same ? 0 : dumped.bytes),
-        captureMs: performance.now() - start,
-      };
-    } catch (error) {
-      await images.discard(folder);
-      throw error;
-    }
-  }
-
-  async function restore(manifest: Manifest, { dryRun = false }: RestoreOptions): Promise<Restored> {
-    const { files: target, processes } = manifest;
-    if (target === null || !layers.has(target)) throw missing("files");
-    if (processes !== null && !images.has(processes)) throw missing("processes");
-    if (dryRun) return { generation, restored: nothing, notRestored: [] };
-    const T0 = performance.now();
-    const lap = (w: string) => process.env.T && console.log(w, performance.now() - T0);
-    await life.commands.settle();
-    lap("settle");
-    await life.end();
-    lap("end");
-    await layers.reset(target);
-    lap("reset");
-    if (processes === null) life = await beginLife(plan, layers.live(), undefined);
-    else {
-      const about = images.about(processes);
-      const after = about.lastPid + 20 + pidRoom < pidLimit ? about.lastPid + 20 : 300;
-      life = await beginLife(plan, layers.live(), after);
-      lap("begun");
-      const channel = await life.criu(images.path(processes), after + 1);
-      lap("criu");
-      const restored = life;
-      await restoreTree(channel, {
-        images: images.path(processes),
-        async onNotify(script) {
-          if (script === "post-restore") await restored.closeSettings();
-        },
-      });
-    }
-    lap("restored");
-    last = manifest;
-    generation = place.raiseGeneration();
-    return { generation, restored: nothing, notRestored: [] };
-  }
-
-  return {
-    kind: "sandbox",
-    capabilities: {
-      files: true,
-      processes: criu.tool !== null,
-      fork: false,
-      inPlace: true,
-      freeze: true,
-      memory: criu.tool !== null,
-      lacks: [],
-    },
-
-    async probe() {
-      return {
-        status: "available",
-        reason: criu.tool === null ? `without processes: ${criu.reason}` : "files and processes",
-      };
-    },
-
-    capture(): Capture {
-      const captured = capture();
-      const durable = captured.then(async ({ manifest }) => {
-        if (manifest.files !== null) await layers.sync(manifest.files);
-        if (manifest.processes !== null) await images.sync(manifest.processes);
-      });
-      durable.catch(() => {});
-      return { captured, durable };
-    },
-
-    restore: (manifest, options = {}) => restore(manifest, options),
-
-    async diff(): Promise<FileChanges> {
-      return nothing;
-    },
-
-    settle: () => life.commands.settle(),
-
-    async exec(command, options: SandboxExecOptions = {}) {
-      return life.commands.exec(command, options, options.cwd === undefined ? undefined : files.inside(options.cwd));
-    },
-
-    readFile: async (path) => files.readFile(path),
-    writeFile: async (path, data) => files.writeFile(path, data),
-    list: async (path) => files.list(path),
-    path: (path) => join(`/proc/${life.pid}/root`, files.inside(path)),
-
-    async verify({ files: state, processes }): Promise<Problem[]> {
-      const found = state === null ? [] : await layers.verify(state);
-      if (processes !== null && !images.has(processes))
-        return [...found, { path: processes, reason: "the image of the processes is not there" }];
-      return found;
-    },
-
-    async close() {
-      await life.commands.settle();
-      await life.end();
-      await plan.keeper.close();
-      await layers.close();
-      await image.close();
-    },
+    criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
   };
 }
 
-const missing = (half: string): RewindError =>
-  new RewindError("NOT_RESTORABLE", `The ${half} of this checkpoint are not there any more.`, {
-    hint: "Choose another checkpoint.",
-  });
+async function openTheLayers(place: SandboxPlace, { native }: LifePlan): Promise<{ layers: Layers; lacks: string[] }> {
+  const { store, id, objects } = place;
+  const mkfs = (await findMkfsBtrfs()).tool?.command;
+  const kind = probeBtrfs(native, store, mkfs).status === "available" ? "btrfs" : "copy";
+  return { layers: await openLayers({ store, native, mkfs, id, objects, kind }), lacks: [] };
+}
+
+class Sandbox implements Environment {
+  readonly kind = "sandbox";
+  readonly capabilities: Environment["capabilities"];
+  readonly #place: SandboxPlace;
+  readonly #plan: LifePlan;
+  readonly #layers: Layers;
+  readonly #images: ImageStore;
+  readonly #note: ParkingNote;
+  readonly #files: TreeFiles;
+  readonly #roots: readonly LayerRoot[];
+  #life: Life | undefined;
+  #generation = 0;
+  /** What the last capture or restore found or left. */
+  #last: Manifest | undefined;
+  /** Absolute paths that the owner wrote since the last capture. */
+  readonly #written = new Set<string>();
+
+  constructor(place: SandboxPlace, plan: LifePlan, layers: Layers, images: ImageStore, lacks: readonly string[]) {
+    this.#place = place;
+    this.#plan = plan;
+    this.#layers = layers;
+    this.#images = images;
+    this.#note = new ParkingNote(place.store, place.id);
+    this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#alive().pid}/root`);
+    this.#roots = [
+      ...plan.overlays.map(({ path, lower, name }) => ({ layer: `${name}.upper`, at: raw(path), lower })),
+      { layer: "tmp", at: "/tmp" },
+      { layer: "shm", at: "/dev/shm" },
+    ];
+    const processes = plan.criu !== undefined;
+    this.capabilities = { files: true, processes, fork: false, inPlace: true, freeze: true, memory: processes, lacks };
+  }
+
+  async probe() {
+    const processes = this.#plan.criu === undefined ? "without processes: there is no CRIU" : "files and processes";
+    return { status: "available" as const, reason: `${processes}, layers on ${this.#layers.kind}` };
+  }
+
+  /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
+  async resume(newest: Manifest | null): Promise<void> {
+    const parked = this.#note.read();
+    await this.#note.write(null);
+    if (this.#life !== undefined) return;
+    if (parked?.files != null && this.#has(parked as Manifest)) await this.#begin(parked as Manifest);
+    else if (parked === undefined && newest !== null && this.#has(newest)) await this.#begin(newest);
+    else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+  }
+
+  capture(): Capture {
+    const captured = this.#capture();
+    const durable = captured.then(async ({ manifest }) => {
+      if (manifest.files !== null) await this.#layers.sync(manifest.files);
+      if (manifest.processes !== null) await this.#images.sync(manifest.processes);
+    });
+    durable.catch(() => {});
+    return { captured, durable };
+  }
+
+  async restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
+    const { keep = new Set(), since, paths, dryRun = false } = options;
+    const target = this.#require(manifest);
+    if (options.signal?.aborted) {
+      throw new RewindError("RESTORE_FAILED", "The restore was given up before it began; nothing was touched.", {
+        hint: "Go on from here, or rewind again.",
+        cause: options.signal.reason,
+      });
+    }
+    const now = since?.files ?? (await this.#layers.snapshot()).name;
+    const changes = await this.#changes(now, target);
+    if (paths !== undefined) return this.#restorePaths(target, now, changes, paths, dryRun);
+    const kept = new Set([...keep].map((path) => this.#absolute(path)));
+    const uncaptured = since === undefined ? [] : [...this.#written].filter((path) => !kept.has(path));
+    const notRestored = uncaptured.map((path) => ({
+      path: this.#shown(path),
+      reason: "was written after the state that was left, and stays as it is",
+    }));
+    const restored = without(changes, (path) => covers([...kept, ...uncaptured], this.#absolute(path)));
+    if (dryRun) return { generation: this.#generation, restored, notRestored };
+    this.#requirePorts(manifest);
+    const left = uncaptured.length + kept.size > 0 ? (await this.#layers.snapshot()).name : undefined;
+    await this.#begin(manifest, left === undefined ? undefined : { state: left, paths: [...kept, ...uncaptured] });
+    this.#generation = this.#place.raiseGeneration();
+    return { generation: this.#generation, restored, notRestored };
+  }
+
+  async diff(from: Manifest, to: Manifest): Promise<FileChanges> {
+    return from.files === to.files ? nothing : this.#changes(this.#filesOf(from), this.#filesOf(to));
+  }
+
+  async settle(): Promise<void> {
+    await this.#life?.commands.settle();
+  }
+
+  async exec(command: string | readonly string[], options: SandboxExecOptions = {}) {
+    const cwd = options.cwd === undefined ? undefined : this.#files.inside(options.cwd);
+    return this.#alive().commands.exec(command, options, cwd);
+  }
+
+  async readFile(path: string): Promise<Uint8Array> {
+    return this.#files.readFile(path);
+  }
+
+  async writeFile(path: string, data: string | Uint8Array): Promise<void> {
+    this.#files.writeFile(path, data);
+    this.#written.add(this.#files.inside(path));
+  }
+
+  async list(path: string) {
+    // Whoever looks again and again must not keep commands from being started.
+    await nextTurn();
+    return this.#files.list(path);
+  }
+
+  path(path: string): string | null {
+    return this.#life === undefined ? null : join(`/proc/${this.#life.pid}/root`, this.#files.inside(path));
+  }
+
+  async verify({ files, processes }: Manifest): Promise<Problem[]> {
+    const found = files === null ? [] : await this.#layers.verify(files);
+    if (processes === null || this.#images.has(processes)) return found;
+    return [...found, { path: processes, reason: "the image of the processes is not there" }];
+  }
+
+  /** Gives up the states and images that nobody names any more. */
+  async forget(isNeeded: (half: "files" | "processes", name: string) => boolean): Promise<void> {
+    for (const name of this.#layers.names())
+      if (name !== this.#last?.files && !isNeeded("files", name)) await this.#layers.drop(name);
+    for (const name of this.#images.names())
+      if (name !== this.#last?.processes && !isNeeded("processes", name)) await this.#images.drop(name);
+  }
+
+  async close(): Promise<void> {
+    if (this.#life !== undefined) {
+      await this.#life.commands.settle();
+      if (!this.#life.over.aborted) await this.#park();
+      await this.#life.end();
+      this.#life = undefined;
+    }
+    await this.#plan.keeper.close();
+    await this.#layers.close();
+  }
+
+  /** A state without processes needs no capture: the live folder stays. */
+  async #park(): Promise<void> {
+    const runs = this.#plan.group.processes().length > 1;
+    const parked = runs
+      ? await this.#capture().then(
+          ({ manifest }) => manifest,
+          () => null,
+        )
+      : null;
+    if (parked !== null) {
+      await this.#layers.sync(parked.files as string);
+      if (parked.processes !== null) await this.#images.sync(parked.processes);
+    }
+    await this.#note.write(parked ?? { files: null, processes: null });
+  }
+
+  async #capture(): Promise<Captured> {
+    const start = performance.now();
+    this.#written.clear();
+    const { manifest, problems, bytes } = await captureTree({
+      life: this.#alive(),
+      plan: this.#plan,
+      layers: this.#layers,
+      images: this.#images,
+      last: this.#last,
+    });
+    this.#last = manifest;
+    return { manifest, problems: problems.map((one) => this.#told(one)), bytes, captureMs: performance.now() - start };
+  }
+
+  /** Ends the life that there is and begins the one of the manifest. */
+  async #begin(
+    manifest: Manifest,
+    keep?: { readonly state: string; readonly paths: readonly string[] },
+  ): Promise<void> {
+    await this.#life?.commands.settle();
+    await this.#life?.end();
+    this.#life = undefined;
+    await this.#layers.reset(this.#filesOf(manifest));
+    const { life, ready } = await bringBack(this.#plan, this.#layers.live(), this.#images, manifest.processes);
+    this.#life = life;
+    if (keep !== undefined) await this.#put(keep.state, keep.paths);
+    await ready();
+    this.#written.clear();
+    this.#last = keep === undefined ? manifest : undefined;
+  }
+
+  async #restorePaths(
+    target: string,
+    now: string,
+    changes: FileChanges,
+    wanted: ReadonlySet<string>,
+    dryRun: boolean,
+  ): Promise<Restored> {
+    const paths = [...wanted].map((path) => this.#absolute(path));
+    const known = await Promise.all(paths.map((path) => this.#isKnown(path, [target, now])));
+    const unknown = paths.find((_, index) => !known[index]);
+    if (unknown !== undefined) {
+      throw new RewindError("BAD_ARGUMENT", `Neither state has ${this.#shown(unknown)}.`, {
+        hint: "Check the name: list the folder, or see what changed with `diff`.",
+      });
+    }
+    const restored = without(changes, (path) => !covers(paths, this.#absolute(path)));
+    if (!dryRun) {
+      await this.#put(target, paths);
+      this.#generation = this.#place.raiseGeneration();
+    }
+    return { generation: this.#generation, restored, notRestored: [] };
+  }
+
+  async #put(state: string, paths: readonly string[]): Promise<void> {
+    const folder = this.#layers.folder(state);
+    const borrowed =
+      folder === undefined
+        ? await this.#layers.fork(state, join(this.#place.store, "layers-view", this.#place.id))
+        : undefined;
+    try {
+      await putPaths({
+        native: this.#plan.native,
+        scratch: join(this.#place.store, "views"),
+        overlays: this.#plan.overlays,
+        state: folder ?? (borrowed as Layers).live(),
+        root: `/proc/${this.#alive().pid}/root`,
+        paths,
+      });
+    } finally {
+      await borrowed?.discard();
+    }
+  }
+
+  async #isKnown(path: string, states: readonly string[]): Promise<boolean> {
+    const root = this.#roots
+      .filter(({ at }) => at === "/" || path === at || path.startsWith(`${at}/`))
+      .sort((a, b) => b.at.length - a.at.length)[0] as LayerRoot;
+    const below = raw(path).slice(root.at === "/" ? 1 : root.at.length + 1);
+    for (const state of states) {
+      const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
+      if (upper !== null && upper.type !== "whiteout") return true;
+    }
+    if (root.lower === undefined) return false;
+    const lower = openLower(this.#plan.native, root.lower);
+    try {
+      return lower.look(below) !== null;
+    } finally {
+      lower.close();
+    }
+  }
+
+  #changes(from: string, to: string): Promise<FileChanges> {
+    const { native } = this.#plan;
+    return fileChanges(
+      { native, layers: this.#layers, roots: this.#roots, workspace: raw(this.#place.workspace) },
+      from,
+      to,
+    );
+  }
+
+  #alive(): Life {
+    if (this.#life !== undefined && !this.#life.over.aborted) return this.#life;
+    throw new RewindError("SANDBOX_FAILED", "The sandbox does not run.", {
+      hint: "Rewind to a checkpoint, or open the workspace again: the last pair comes back.",
+    });
+  }
+
+  #has({ files, processes }: Manifest): boolean {
+    return files !== null && this.#layers.has(files) && (processes === null || this.#images.has(processes));
+  }
+
+  #require(manifest: Manifest): string {
+    const files = this.#filesOf(manifest);
+    if (this.#has(manifest)) return files;
+    const half = this.#layers.has(files) ? "processes" : "files";
+    throw new RewindError("NOT_RESTORABLE", `The ${half} of this checkpoint are not there any more.`, {
+      hint: "Choose another checkpoint.",
+    });
+  }
+
+  /** Another process may have taken a port meanwhile: nothing is touched then. */
+  #requirePorts({ processes }: Manifest): void {
+    if (processes === null || this.#plan.network === "own") return;
+    const { ports } = this.#images.about(processes);
+    const taken = portsInUse(ports, this.#plan.group.processes());
+    if (taken.length === 0) return;
+    throw new RewindError(
+      "PROCESSES_NOT_RESTORED",
+      `Another process of this machine listens on port ${taken.join(", ")}.`,
+      {
+        hint: 'End it, or give the sandbox a network of its own (`network: "own"`).',
+        details: { ports: taken, problems: [] },
+      },
+    );
+  }
+
+  #filesOf(manifest: Manifest): string {
+    if (manifest.files !== null) return manifest.files;
+    throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
+  }
+
+  /** Of a path in display form: below the workspace, or absolute. */
+  #absolute(shown: string): string {
+    const path = toBytes(fromDisplay(shown)).toString("utf8");
+    if (path.startsWith("/")) return path;
+    return path === "" ? this.#place.workspace : join(this.#place.workspace, path);
+  }
+
+  #shown(path: string): string {
+    return path.startsWith(`${this.#place.workspace}/`) ? path.slice(this.#place.workspace.length + 1) : path;
+  }
+
+  /** What the layers say in their own paths, as the sandbox sees it. */
+  #told({ path, reason }: Problem): Problem {
+    const root = this.#roots.find(({ layer }) => path.startsWith(`${layer}/`));
+    if (root === undefined) return { path, reason };
+    return { path: this.#shown(join(root.at, path.slice(root.layer.length + 1))), reason };
+  }
+}
+
+const raw = (path: string): string => fromBytes(Buffer.from(path));
+
+const covers = (paths: readonly string[], path: string): boolean =>
+  paths.some((one) => path === one || path.startsWith(one === "/" ? "/" : `${one}/`));
+
+function without(changes: FileChanges, isLeft: (path: string) => boolean): FileChanges {
+  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !isLeft(path));
+  const renamed = changes.renamed.filter(({ from, to }) => !isLeft(from) && !isLeft(to));
+  // Half of a rename is an entry that came or went.
+  const halves = changes.renamed.filter((one) => !renamed.includes(one));
+  return {
+    added: [...rest(changes.added), ...rest(halves.map(({ to }) => to))],
+    removed: [...rest(changes.removed), ...rest(halves.map(({ from }) => from))],
+    changed: rest(changes.changed),
+    mode: rest(changes.mode),
+    type: rest(changes.type),
+    renamed,
+  };
+}
 
 const unavailable = (reason: string): RewindError =>
   new RewindError("NOT_AVAILABLE", `A sandbox cannot be made here: ${reason}.`, {

@@ -20,8 +20,8 @@ import type { Native } from "../../native.ts";
 import { callerPath, toBytes } from "../directory/names.ts";
 import type { DirectoryEntry } from "../environment.ts";
 
-/** O_PATH, which Node does not name: the place alone, whatever it is. */
-const openPath = 0o10000000;
+/** As the kernel allows on the way to one file. */
+const mostLinks = 40;
 
 export class TreeFiles {
   readonly #native: Native;
@@ -42,7 +42,7 @@ export class TreeFiles {
   }
 
   readFile(path: string): Uint8Array {
-    return this.#open(path, this.inside(path), constants.O_RDONLY, (fd) => readFileSync(fd));
+    return this.#open(path, this.#resolve(path), constants.O_RDONLY, (fd) => readFileSync(fd));
   }
 
   /** The file is replaced whole, with the mode and owner of the one that was there; folders on the way are made. */
@@ -68,54 +68,72 @@ export class TreeFiles {
   }
 
   list(path: string): DirectoryEntry[] {
-    return this.#within(path, this.inside(path), (folder) =>
+    return this.#within(path, this.#resolve(path), (folder) =>
       readdirSync(folder, { withFileTypes: true }).map((entry) => ({ name: entry.name, type: typeOf(entry) })),
     );
   }
 
-  /** Where a file of that name is or will be, free of links; its folder is there. */
+  /** The real path of the file that is there or is to be; folders on the way are made. */
   #target(path: string): string {
-    const wanted = this.inside(path);
-    try {
-      return this.#open(path, wanted, openPath, (_, real) => real);
-    } catch (error) {
-      if (systemCode((error as RewindError).cause) !== "ENOENT") throw error;
-    }
-    const folder = this.#makeFolders(path, dirname(wanted));
-    const target = join(folder, basename(wanted));
-    const dangling = this.#within(path, folder, (at) =>
-      lstatSync(join(at, basename(wanted)), { throwIfNoEntry: false }),
-    );
-    if (dangling !== undefined) throw outside(path);
-    return target;
+    const real = this.#resolve(path);
+    this.#makeFolders(path, dirname(real));
+    return real;
   }
 
-  #makeFolders(path: string, folder: string): string {
+  #makeFolders(path: string, folder: string): void {
+    if (folder.length <= this.#workspace.length) return;
+    this.#makeFolders(path, dirname(folder));
+    this.#within(path, dirname(folder), (at) => {
+      const place = join(at, basename(folder));
+      if (lstatSync(place, { throwIfNoEntry: false }) === undefined) mkdirSync(place);
+    });
+  }
+
+  /** Where the path leads inside, with all links followed, whether anything is there or not. @throws PATH_OUTSIDE */
+  #resolve(path: string): string {
+    const root = openSync(this.#root(), constants.O_RDONLY | constants.O_DIRECTORY);
     try {
-      return this.#open(path, folder, openPath | constants.O_DIRECTORY, (_, real) => real);
-    } catch (error) {
-      if (systemCode((error as RewindError).cause) !== "ENOENT" || folder === this.#workspace) throw error;
+      let done: string[] = [];
+      const left = this.inside(path).split("/");
+      for (let links = 0; left.length > 0; ) {
+        const part = left.shift() as string;
+        if (part === "" || part === ".") continue;
+        if (part === "..") {
+          done.pop();
+          continue;
+        }
+        const target = linkAt(this.#native, root, [...done, part].join("/"));
+        if (target === undefined) {
+          done.push(part);
+          continue;
+        }
+        if (++links > mostLinks) throw outside(path);
+        if (target.startsWith("/")) done = [];
+        left.unshift(...target.split("/"));
+      }
+      const real = `/${done.join("/")}`;
+      if (real !== this.#workspace && !real.startsWith(`${this.#workspace}/`)) throw outside(path);
+      return real;
+    } finally {
+      closeSync(root);
     }
-    const parent = this.#makeFolders(path, dirname(folder));
-    this.#within(path, parent, (at) => mkdirSync(join(at, basename(folder))));
-    return join(parent, basename(folder));
   }
 
   #within<T>(path: string, folder: string, work: (folder: string) => T): T {
     return this.#open(path, folder, constants.O_RDONLY | constants.O_DIRECTORY, (fd) => work(`/proc/self/fd/${fd}`));
   }
 
-  /** @param work gets the descriptor and the path inside that it leads to */
-  #open<T>(path: string, inside: string, flags: number, work: (fd: number, real: string) => T): T {
+  #open<T>(path: string, inside: string, flags: number, work: (fd: number) => T): T {
     const root = openSync(this.#root(), constants.O_RDONLY | constants.O_DIRECTORY);
     try {
       const fd = this.#native.openInside(root, Buffer.from(inside), flags, 0);
       try {
+        // Somebody inside may have put a link in the way since it was resolved.
         const real = readlinkSync(`/proc/self/fd/${fd}`);
         if (real !== this.#workspace && !real.startsWith(`${this.#workspace}/`)) throw outside(path);
-        if ((flags & constants.O_DIRECTORY) === 0 && (flags & openPath) === 0 && fstatSync(fd).isDirectory())
+        if ((flags & constants.O_DIRECTORY) === 0 && fstatSync(fd).isDirectory())
           throw Object.assign(new Error(`EISDIR: ${path} is a folder`), { code: "EISDIR" });
-        return work(fd, real);
+        return work(fd);
       } finally {
         closeSync(fd);
       }
@@ -131,6 +149,16 @@ export class TreeFiles {
     } finally {
       closeSync(root);
     }
+  }
+}
+
+/** undefined where no link is. */
+function linkAt(native: Native, root: number, path: string): string | undefined {
+  try {
+    return native.readLink(root, Buffer.from(path)).toString();
+  } catch (error) {
+    if (["EINVAL", "ENOENT", "ENOTDIR"].includes(systemCode(error) ?? "")) return undefined;
+    throw error;
   }
 }
 

@@ -48,7 +48,7 @@ export function prepareLive(live: string, overlays: readonly Overlay[]): void {
 }
 
 /** An overlay's option: commas end it, colons part lower folders. */
-const escaped = (path: string): string => path.replace(/[\\,:]/g, (found) => `\\${found}`);
+export const escaped = (path: string): string => path.replace(/[\\,:]/g, (found) => `\\${found}`);
 
 const nodes = [
   ["null", "0666", 1, 3],

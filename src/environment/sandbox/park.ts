@@ -1,0 +1,40 @@
+// What a sandbox must know when it is opened again: how its last owner left it (F-51).
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
+import type { Manifest } from "../environment.ts";
+
+export interface Parked {
+  /** Closed in order: the live folder is as it was, and these processes belong to it; null where none ran. */
+  readonly processes: string | null;
+  readonly files: string | null;
+}
+
+export class ParkingNote {
+  readonly #path: string;
+
+  constructor(store: string, id: string) {
+    const folder = join(store, "sandboxes");
+    makeFolder(folder, 0o700);
+    this.#path = join(folder, `${id}.json`);
+  }
+
+  /** undefined where it was never closed in order since it was last opened. */
+  read(): Parked | undefined {
+    if (!existsSync(this.#path)) return undefined;
+    try {
+      const note = JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
+      return note.parked ?? undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async write(parked: Manifest | null): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ parked }));
+    await replaceFile(this.#path, async (fd) => {
+      writeAll(fd, bytes, 0);
+      return bytes.length;
+    });
+  }
+}

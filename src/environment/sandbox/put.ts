@@ -1,0 +1,147 @@
+// Puts single paths of a stored state into a running sandbox, with all below them: owners, modes, times, attributes and links as they were.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { systemCode } from "../../errors.ts";
+import type { Native } from "../../native.ts";
+import { makeFolder } from "../../store/io.ts";
+import type { Overlay } from "./view.ts";
+import { escaped, foldersOf } from "./view.ts";
+
+const detach = 2;
+const readOnly = 1;
+
+export interface PutOptions {
+  readonly native: Native;
+  /** Host folder for mount points of ours. */
+  readonly scratch: string;
+  readonly overlays: readonly Overlay[];
+  /** Host path of the state's files, as a live folder would have them. */
+  readonly state: string;
+  /** Host path of the running sandbox's root. */
+  readonly root: string;
+  /** Absolute, inside. */
+  readonly paths: readonly string[];
+}
+
+const isBelow = (path: string, folder: string): boolean =>
+  folder === "/" || path === folder || path.startsWith(`${folder}/`);
+
+/** Where the sandbox has folders of its own: below these the state's own folder is looked at. */
+const plain = [
+  ["/tmp", "tmp"],
+  ["/dev/shm", "shm"],
+] as const;
+
+export async function putPaths(options: PutOptions): Promise<void> {
+  const { overlays, state } = options;
+  for (const path of options.paths) {
+    const own = plain.find(([at]) => isBelow(path, at));
+    const overlay = overlays
+      .filter((one) => isBelow(path, one.path))
+      .sort((a, b) => b.path.length - a.path.length)[0] as Overlay;
+    if (own !== undefined && overlay.path === "/")
+      await putPath(options, path, join(state, own[1]), path.slice(own[0].length + 1));
+    else
+      await withView(options, overlay, (view) =>
+        putPath(options, path, view, path.slice(overlay.path === "/" ? 1 : overlay.path.length + 1)),
+      );
+  }
+}
+
+/** The merged view of an overlay in a state, which nobody can write to. */
+async function withView<T>(
+  { native, scratch, state }: PutOptions,
+  overlay: Overlay,
+  work: (view: string) => Promise<T>,
+): Promise<T> {
+  makeFolder(scratch, 0o700);
+  const view = join(scratch, `view-${randomBytes(6).toString("hex")}`);
+  mkdirSync(view, { mode: 0o700 });
+  const target = Buffer.from(view);
+  try {
+    const data = `lowerdir=${escaped(foldersOf(state, overlay.name).upper)}:${escaped(overlay.lower)}`;
+    await native.mount(Buffer.from("overlay"), target, Buffer.from("overlay"), readOnly, Buffer.from(data));
+    try {
+      return await work(view);
+    } finally {
+      await native.unmount(target, detach);
+    }
+  } finally {
+    rmdirSync(view);
+  }
+}
+
+async function putPath({ native, root }: PutOptions, path: string, view: string, below: string): Promise<void> {
+  const from = openFolder(native, view, dirname(`/${below}`));
+  try {
+    makeParents(native, root, view, dirname(path), dirname(`/${below}`));
+    const to = openFolder(native, root, dirname(path));
+    try {
+      const name = basename(path);
+      if (to === undefined) return;
+      await run(["rm", "-rf", "--", `/proc/self/fd/4/${name}`], from ?? to, to);
+      const there =
+        from !== undefined && lstatSync(`/proc/self/fd/${from}/${name}`, { throwIfNoEntry: false }) !== undefined;
+      if (there)
+        await run(
+          ["cp", "-a", "--reflink=auto", "-T", "--", `/proc/self/fd/3/${name}`, `/proc/self/fd/4/${name}`],
+          from,
+          to,
+        );
+    } finally {
+      if (to !== undefined) closeSync(to);
+    }
+  } finally {
+    if (from !== undefined) closeSync(from);
+  }
+}
+
+/** Those that the state has and the sandbox lacks; nothing where the state lacks them too. */
+function makeParents(native: Native, root: string, view: string, folder: string, below: string): void {
+  const there = openFolder(native, root, folder);
+  if (there !== undefined) {
+    closeSync(there);
+    return;
+  }
+  const model = openFolder(native, view, below);
+  if (model === undefined) return;
+  closeSync(model);
+  makeParents(native, root, view, dirname(folder), dirname(below));
+  const parent = openFolder(native, root, dirname(folder));
+  if (parent === undefined) return;
+  try {
+    mkdirSync(`/proc/self/fd/${parent}/${basename(folder)}`, { mode: 0o755 });
+  } finally {
+    closeSync(parent);
+  }
+}
+
+/** undefined where there is no such folder. */
+function openFolder(native: Native, root: string, path: string): number | undefined {
+  const top = openSync(root, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    return native.openInside(top, Buffer.from(path), constants.O_RDONLY | constants.O_DIRECTORY, 0);
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR"].includes(systemCode(error) ?? "")) return undefined;
+    throw error;
+  } finally {
+    closeSync(top);
+  }
+}
+
+function run([program, ...args]: readonly string[], from: number, to: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program as string, args, { stdio: ["ignore", "ignore", "pipe", from, to] });
+    let said = "";
+    child.stderr?.on("data", (bytes: Buffer) => {
+      said += bytes.toString("utf8").slice(0, 1000);
+    });
+    child.once("error", reject);
+    child.once("close", (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(said.trim() || `${program} ended with ${code}`));
+    });
+  });
+}
