@@ -67,6 +67,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
       pid: from.tree,
       leaveRunning: true,
       images,
+      proc: `/proc/${from.pid}/root/proc`,
       ...more,
     });
   const restore = async (into: Namespace) => restoreTree(await openChannel(into, images), { images });
@@ -198,6 +199,12 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     ]);
   });
 
+  test("datagrams that are not dumped are named", async () => {
+    expect((await dump(await tied("udp"))).problems).toEqual([
+      { path: "a UDP socket", reason: expect.stringContaining("left out") },
+    ]);
+  });
+
   test("a port that is in use meanwhile is named, and nothing comes back", async () => {
     const free = await listen(0);
     const port = portOf(free);
@@ -210,7 +217,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     const error = await restore(second).catch((thrown) => thrown);
     expect(error).toMatchObject({ code: "PROCESSES_NOT_RESTORED", details: { timedOut: false } });
     expect(error.details.problems[0].reason).toBe("an address or port that it had is in use");
-    expect(readFileSync(`/proc/${second.pid}/task/${second.pid}/children`, "utf8")).toBe("");
+    await until(() => readFileSync(`/proc/${second.pid}/task/${second.pid}/children`, "utf8") === "");
   });
 
   test("a file that is another one than at the dump is named", async () => {

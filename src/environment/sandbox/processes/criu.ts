@@ -2,16 +2,18 @@
 import { join } from "node:path";
 import { RewindError } from "../../../errors.ts";
 import type { Problem } from "../../environment.ts";
-import { outwardConnections } from "./connections.ts";
+import { outwardTcp } from "./connections.ts";
 import type { CriuChannel } from "./criu-channel.ts";
 import { readImage } from "./images.ts";
 import { criuRequest, criuResponse, networkLock, requestType, statistics } from "./messages.ts";
 import { decode, encode, type Message } from "./protobuf.ts";
-import { refusals } from "./refusals.ts";
+import { losses, refusals } from "./refusals.ts";
 
 interface Call {
   /** Host path of the folder that CRIU has as descriptor 9. */
   readonly images: string;
+  /** Host path of the sandbox's /proc, for the names of processes. */
+  readonly proc?: string;
   /** Milliseconds for the whole call. Default 60,000. */
   readonly timeoutMs?: number;
   /**
@@ -51,8 +53,7 @@ export interface RestoreRequest extends Call {
 type Options = NonNullable<Message<typeof criuRequest>["opts"]>;
 type Response = Message<typeof criuResponse>;
 
-/** Everything, down to which process is looked at: an error's own line does not say. */
-const logLevel = 4;
+const warnings = 2;
 /** Deleted files that are still open are copied into the images up to this size. */
 const ghostLimit = 256 << 20;
 const pageSize = 4096;
@@ -85,12 +86,18 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
   const response = await ask(channel, "dump", options, request, onNotify);
   if (refusal !== undefined) throw refusal.error;
   if (response.success !== true) throw await failure("dump", request, response);
-  const [problems, stats] = await Promise.all([
-    outwardConnections(request.images),
-    readImage(statistics, join(request.images, "stats-dump")),
+  const { images } = request;
+  const [connections, lost, stats] = await Promise.all([
+    outwardTcp(images),
+    losses(join(images, "dump.log")),
+    readImage(statistics, join(images, "stats-dump")),
   ]);
   const { frozen_time = 0, pages_written = 0, shpages_written = 0 } = stats?.[0]?.dump ?? {};
-  return { problems, frozenMs: frozen_time / 1000, bytes: (pages_written + shpages_written) * pageSize };
+  return {
+    problems: [...connections, ...lost],
+    frozenMs: frozen_time / 1000,
+    bytes: (pages_written + shpages_written) * pageSize,
+  };
 }
 
 /**
@@ -108,7 +115,7 @@ const common = (call: Call): Options => ({
   // Required, and -1 where the path counts: CRIU would look for a descriptor of the process that made the socket, which its PID namespace does not show.
   images_dir_fd: -1,
   images_dir: "/proc/self/fd/9",
-  log_level: logLevel,
+  log_level: warnings,
   notify_scripts: true,
   tcp_established: true,
   tcp_skip_in_flight: true,
@@ -163,8 +170,8 @@ const tooLate = (kind: "dump" | "restore", timeoutMs: number): RewindError =>
     details: { problems: [], timedOut: true },
   });
 
-async function failure(kind: "dump" | "restore", { images }: Call, response: Response): Promise<RewindError> {
-  const found = await refusals(join(images, `${kind}.log`));
+async function failure(kind: "dump" | "restore", { images, proc }: Call, response: Response): Promise<RewindError> {
+  const found = await refusals(images, `${kind}.log`, proc);
   const said = response.cr_errmsg?.trim() ?? "";
   const problems =
     found.length > 0 ? found : [{ path: "", reason: said === "" ? "CRIU gives no reason" : `CRIU says: ${said}` }];
