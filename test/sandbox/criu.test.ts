@@ -76,6 +76,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
   test.each([
     ["by itself", []],
     ["through a connection inside of the tree", ["tcp"]],
+    ["through a terminal inside of the tree", ["terminal"]],
   ])(
     "a process that counts %s stands still while the files are copied, goes on, and comes back with them",
     async (_, how) => {
@@ -118,6 +119,19 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     const ended = numbers().length;
     await restore(first);
     await until(() => numbers().length > ended);
+  });
+
+  test("each step of a restore can be waited for", async () => {
+    const first = await counting();
+    await dump(first, { leaveRunning: false });
+    const steps: string[] = [];
+    const before = numbers().length;
+    const onNotify = async (step: string): Promise<void> => {
+      steps.push(`${step} ${numbers().length - before}`);
+    };
+    await restoreTree(await openChannel(first, images), { images, onNotify });
+    expect(steps).toEqual(expect.arrayContaining(["post-restore 0", "pre-resume 0"]));
+    await goesOn();
   });
 
   test("where the copy fails, so does the dump with its error, and the tree goes on", async () => {

@@ -21,6 +21,11 @@ interface Call {
    * "nftables" keeps even that away, and leaves its table in the network namespace where CRIU is killed. Default "skip".
    */
   readonly networkLock?: keyof typeof networkLock;
+  /**
+   * Masters of terminals may be held outside of the tree. A restore makes them anew, and CRIU hands each over on the channel's socket, as a descriptor that comes with the
+   * notification "orphan-pts-master". The same for a dump and its restores; default false: then such a terminal is refused.
+   */
+  readonly outsideMasters?: boolean;
 }
 
 export interface DumpRequest extends Call {
@@ -47,6 +52,7 @@ export interface Dumped {
 }
 
 export interface RestoreRequest extends Call {
+  /** CRIU waits at each of its steps ("setup-namespaces", "post-restore", "pre-resume", …) until this settles; it gives up where this rejects. */
   readonly onNotify?: (script: string) => Promise<void>;
 }
 
@@ -80,6 +86,7 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
     pid: request.pid,
     leave_running: request.leaveRunning,
     log_file: "dump.log",
+    notify_scripts: true,
     ghost_limit: ghostLimit,
     ...(request.watchedFolders === undefined ? {} : { irmap_scan_paths: request.watchedFolders }),
   };
@@ -105,7 +112,8 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
  * @throws RewindError PROCESSES_NOT_RESTORED with `details.problems`; then what was restored is gone again
  */
 export async function restoreTree(channel: CriuChannel, request: RestoreRequest): Promise<{ readonly pid: number }> {
-  const options = { ...common(request), log_file: "restore.log" };
+  const asks = request.onNotify !== undefined || request.outsideMasters === true;
+  const options = { ...common(request), log_file: "restore.log", notify_scripts: asks };
   const response = await ask(channel, "restore", options, request, request.onNotify ?? (async () => undefined));
   if (response.success !== true) throw await failure("restore", request, response);
   return { pid: response.restore?.pid ?? 0 };
@@ -116,12 +124,11 @@ const common = (call: Call): Options => ({
   images_dir_fd: -1,
   images_dir: "/proc/self/fd/9",
   log_level: warnings,
-  notify_scripts: true,
   tcp_established: true,
   tcp_skip_in_flight: true,
   file_locks: true,
   link_remap: true,
-  orphan_pts_master: true,
+  orphan_pts_master: call.outsideMasters ?? false,
   manage_cgroups_mode: ignoreCgroups,
   network_lock: networkLock[call.networkLock ?? "skip"],
 });
