@@ -67,6 +67,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
       pid: from.tree,
       leaveRunning: true,
       images,
+      proc: `/proc/${from.pid}/root/proc`,
       ...more,
     });
   const restore = async (into: Namespace) => restoreTree(await openChannel(into, images), { images });
@@ -75,6 +76,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
   test.each([
     ["by itself", []],
     ["through a connection inside of the tree", ["tcp"]],
+    ["through a terminal inside of the tree", ["terminal"]],
   ])(
     "a process that counts %s stands still while the files are copied, goes on, and comes back with them",
     async (_, how) => {
@@ -117,6 +119,19 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     const ended = numbers().length;
     await restore(first);
     await until(() => numbers().length > ended);
+  });
+
+  test("each step of a restore can be waited for", async () => {
+    const first = await counting();
+    await dump(first, { leaveRunning: false });
+    const steps: string[] = [];
+    const before = numbers().length;
+    const onNotify = async (step: string): Promise<void> => {
+      steps.push(`${step} ${numbers().length - before}`);
+    };
+    await restoreTree(await openChannel(first, images), { images, onNotify });
+    expect(steps).toEqual(expect.arrayContaining(["post-restore 0", "pre-resume 0"]));
+    await goesOn();
   });
 
   test("where the copy fails, so does the dump with its error, and the tree goes on", async () => {
@@ -198,6 +213,12 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     ]);
   });
 
+  test("datagrams that are not dumped are named", async () => {
+    expect((await dump(await tied("udp"))).problems).toEqual([
+      { path: "a UDP socket", reason: expect.stringContaining("left out") },
+    ]);
+  });
+
   test("a port that is in use meanwhile is named, and nothing comes back", async () => {
     const free = await listen(0);
     const port = portOf(free);
@@ -210,7 +231,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     const error = await restore(second).catch((thrown) => thrown);
     expect(error).toMatchObject({ code: "PROCESSES_NOT_RESTORED", details: { timedOut: false } });
     expect(error.details.problems[0].reason).toBe("an address or port that it had is in use");
-    expect(readFileSync(`/proc/${second.pid}/task/${second.pid}/children`, "utf8")).toBe("");
+    await until(() => readFileSync(`/proc/${second.pid}/task/${second.pid}/children`, "utf8") === "");
   });
 
   test("a file that is another one than at the dump is named", async () => {

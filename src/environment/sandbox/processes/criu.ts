@@ -2,16 +2,18 @@
 import { join } from "node:path";
 import { RewindError } from "../../../errors.ts";
 import type { Problem } from "../../environment.ts";
-import { outwardConnections } from "./connections.ts";
+import { outwardTcp } from "./connections.ts";
 import type { CriuChannel } from "./criu-channel.ts";
 import { readImage } from "./images.ts";
 import { criuRequest, criuResponse, networkLock, requestType, statistics } from "./messages.ts";
 import { decode, encode, type Message } from "./protobuf.ts";
-import { refusals } from "./refusals.ts";
+import { losses, refusals } from "./refusals.ts";
 
 interface Call {
   /** Host path of the folder that CRIU has as descriptor 9. */
   readonly images: string;
+  /** Host path of the sandbox's /proc, for the names of processes. */
+  readonly proc?: string;
   /** Milliseconds for the whole call. Default 60,000. */
   readonly timeoutMs?: number;
   /**
@@ -19,6 +21,11 @@ interface Call {
    * "nftables" keeps even that away, and leaves its table in the network namespace where CRIU is killed. Default "skip".
    */
   readonly networkLock?: keyof typeof networkLock;
+  /**
+   * Masters of terminals may be held outside of the tree. A restore makes them anew, and CRIU hands each over on the channel's socket, as a descriptor that comes with the
+   * notification "orphan-pts-master". The same for a dump and its restores; default false: then such a terminal is refused.
+   */
+  readonly outsideMasters?: boolean;
 }
 
 export interface DumpRequest extends Call {
@@ -45,14 +52,14 @@ export interface Dumped {
 }
 
 export interface RestoreRequest extends Call {
+  /** CRIU waits at each of its steps ("setup-namespaces", "post-restore", "pre-resume", …) until this settles; it gives up where this rejects. */
   readonly onNotify?: (script: string) => Promise<void>;
 }
 
 type Options = NonNullable<Message<typeof criuRequest>["opts"]>;
 type Response = Message<typeof criuResponse>;
 
-/** Everything, down to which process is looked at: an error's own line does not say. */
-const logLevel = 4;
+const warnings = 2;
 /** Deleted files that are still open are copied into the images up to this size. */
 const ghostLimit = 256 << 20;
 const pageSize = 4096;
@@ -79,18 +86,25 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
     pid: request.pid,
     leave_running: request.leaveRunning,
     log_file: "dump.log",
+    notify_scripts: true,
     ghost_limit: ghostLimit,
     ...(request.watchedFolders === undefined ? {} : { irmap_scan_paths: request.watchedFolders }),
   };
   const response = await ask(channel, "dump", options, request, onNotify);
   if (refusal !== undefined) throw refusal.error;
   if (response.success !== true) throw await failure("dump", request, response);
-  const [problems, stats] = await Promise.all([
-    outwardConnections(request.images),
-    readImage(statistics, join(request.images, "stats-dump")),
+  const { images } = request;
+  const [connections, lost, stats] = await Promise.all([
+    outwardTcp(images),
+    losses(join(images, "dump.log")),
+    readImage(statistics, join(images, "stats-dump")),
   ]);
   const { frozen_time = 0, pages_written = 0, shpages_written = 0 } = stats?.[0]?.dump ?? {};
-  return { problems, frozenMs: frozen_time / 1000, bytes: (pages_written + shpages_written) * pageSize };
+  return {
+    problems: [...connections, ...lost],
+    frozenMs: frozen_time / 1000,
+    bytes: (pages_written + shpages_written) * pageSize,
+  };
 }
 
 /**
@@ -98,7 +112,8 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
  * @throws RewindError PROCESSES_NOT_RESTORED with `details.problems`; then what was restored is gone again
  */
 export async function restoreTree(channel: CriuChannel, request: RestoreRequest): Promise<{ readonly pid: number }> {
-  const options = { ...common(request), log_file: "restore.log" };
+  const asks = request.onNotify !== undefined || request.outsideMasters === true;
+  const options = { ...common(request), log_file: "restore.log", notify_scripts: asks };
   const response = await ask(channel, "restore", options, request, request.onNotify ?? (async () => undefined));
   if (response.success !== true) throw await failure("restore", request, response);
   return { pid: response.restore?.pid ?? 0 };
@@ -108,13 +123,12 @@ const common = (call: Call): Options => ({
   // Required, and -1 where the path counts: CRIU would look for a descriptor of the process that made the socket, which its PID namespace does not show.
   images_dir_fd: -1,
   images_dir: "/proc/self/fd/9",
-  log_level: logLevel,
-  notify_scripts: true,
+  log_level: warnings,
   tcp_established: true,
   tcp_skip_in_flight: true,
   file_locks: true,
   link_remap: true,
-  orphan_pts_master: true,
+  orphan_pts_master: call.outsideMasters ?? false,
   manage_cgroups_mode: ignoreCgroups,
   network_lock: networkLock[call.networkLock ?? "skip"],
 });
@@ -163,8 +177,8 @@ const tooLate = (kind: "dump" | "restore", timeoutMs: number): RewindError =>
     details: { problems: [], timedOut: true },
   });
 
-async function failure(kind: "dump" | "restore", { images }: Call, response: Response): Promise<RewindError> {
-  const found = await refusals(join(images, `${kind}.log`));
+async function failure(kind: "dump" | "restore", { images, proc }: Call, response: Response): Promise<RewindError> {
+  const found = await refusals(images, `${kind}.log`, proc);
   const said = response.cr_errmsg?.trim() ?? "";
   const problems =
     found.length > 0 ? found : [{ path: "", reason: said === "" ? "CRIU gives no reason" : `CRIU says: ${said}` }];

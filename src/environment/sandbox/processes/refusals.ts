@@ -1,14 +1,16 @@
 // Reads in CRIU's log what it refused, and says it in words for a person and a model.
-import { createReadStream, readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Problem } from "../../environment.ts";
-import { processName } from "./connections.ts";
+import { outwardUnixSockets } from "./connections.ts";
+import { type LogLine, readLog } from "./log.ts";
+import { processName } from "./process-name.ts";
 
 type Words = (...groups: string[]) => string;
 
 /** Errors of CRIU that have a cause in what a process does. A group named `pid` says which process. */
 const causes: readonly (readonly [pattern: RegExp, words: Words])[] = [
-  [/External socket is used|half of stream unix connection|name-less external socket/, () => outsideSocket],
+  [/External socket is used|name-less external socket/, () => outsideSocket],
   [/Unix socket \d+ with(?:out| unreachable) peer|Dangling connection/, () => outsideSocket],
   [/In-flight connection/, () => "a connection to it is just being made: try again"],
   [/Can't dump file (\d+) of that type \[\d+\] \((?:\S+ )?(?:anon_inode:)?\[?io_uring\]?\)/, () => "it uses io_uring"],
@@ -83,31 +85,38 @@ function deviceName(kind: string, numbers: string): string {
   }
 }
 
-/** What the log says of one failed call; [] where it has no error. */
-export async function refusals(log: string): Promise<Problem[]> {
-  const last: { process: string; first: Problem | null } = { process: "", first: null };
-  const stream = createReadStream(log);
-  stream.on("error", () => undefined);
-  try {
-    for await (const line of createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY })) {
-      const dumped = /Dumping task \(pid: (\d+) comm: (.*)\)/.exec(line);
-      if (dumped !== null) last.process = processName(dumped[1] ?? "", dumped[2] ?? "");
-      // While processes are restored each line names the one that says it.
-      const [, pid, error] = /^\([\d.]+\) +(\d+)?:? ?.*?Error \([^)]*\): (.*)$/.exec(line) ?? [];
-      if (error === undefined || harmless.test(error)) continue;
-      const speaker = pid === undefined ? last.process : processName(pid, "");
-      for (const [pattern, words] of causes) {
-        const match = pattern.exec(error);
-        if (match === null) continue;
-        const named = match.groups?.pid ?? match.groups?.pid2;
-        return [{ path: named === undefined ? speaker : processName(named, ""), reason: words(...match.slice(1)) }];
-      }
-      last.first ??= { path: speaker, reason: `CRIU says: ${error}` };
+/** Why one call failed; [] where its log does not say. `proc` is the host path of the sandbox's /proc. */
+export async function refusals(images: string, log: string, proc?: string): Promise<Problem[]> {
+  const errors = (await readLog(join(images, log))).filter(
+    ({ level, text }) => level === "error" && !harmless.test(text),
+  );
+  for (const [at, { text }] of errors.entries()) {
+    for (const [pattern, words] of causes) {
+      const match = pattern.exec(text);
+      if (match === null) continue;
+      const reason = words(...match.slice(1));
+      // Often found when all processes have been looked at: then the log does not say whose it is.
+      const owners = reason === outsideSocket ? await outwardUnixSockets(images) : [];
+      if (owners.length > 0) return owners.map((path) => ({ path, reason }));
+      const pid = match.groups?.pid ?? match.groups?.pid2 ?? speaker(errors, at);
+      return [{ path: await processName(pid, proc), reason }];
     }
-  } catch {
-    return [];
-  } finally {
-    stream.destroy();
   }
-  return last.first === null ? [] : [last.first];
+  const [first] = errors;
+  if (first === undefined) return [];
+  return [{ path: await processName(speaker(errors, 0), proc), reason: `CRIU says: ${first.text}` }];
 }
+
+/** What a dump that succeeded has left out. */
+export async function losses(log: string): Promise<Problem[]> {
+  const warnings = (await readLog(log)).filter(({ level }) => level === "warning");
+  return warnings.flatMap(({ text }) =>
+    /(?:Read|Write) queue (?:is dropped|of the \S+ socket)/.test(text)
+      ? [{ path: "a UDP socket", reason: "what has arrived or is to be sent and was not yet taken is left out" }]
+      : [],
+  );
+}
+
+/** What fails in a process is followed by what fails with it, down to a line that names the process. */
+const speaker = (errors: readonly LogLine[], from: number): string | null =>
+  errors.slice(from).find(({ pid }) => pid !== null)?.pid ?? null;
