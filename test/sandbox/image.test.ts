@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { digestTree } from "../helpers/digest.ts";
 import { mountNew } from "../helpers/file-system.ts";
 import { codeOf } from "../helpers/workspace.ts";
 import { runLayers, startLayers } from "./children.ts";
@@ -146,6 +147,37 @@ when("F-60: the image of a store", () => {
     expect((await layers.snapshot()).name).not.toBe(name);
     await layers.reset(name);
     expect(fs.readFileSync(join(layers.live(), "f"), "utf8")).toBe("1");
+  });
+
+  test("a disk that gets full under a writer: what was captured stays, and it goes on when there is room", async () => {
+    const place = makePlace();
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=200m", "none", place.store]);
+    const layers = await useLayers(place, "btrfs");
+    fs.writeFileSync(join(layers.live(), "f"), randomBytes(5_000_000));
+    const { name } = await layers.snapshot();
+    const truth = digestTree(layers.live());
+    const filler = join(place.store, "filler");
+    const { bavail, bsize } = fs.statfsSync(place.store);
+    execFileSync("fallocate", ["-l", String(bavail * bsize - (20 << 20)), filler]);
+    // The file system inside believes that it has room.
+    expect(() => {
+      const fd = fs.openSync(join(layers.live(), "large"), "w");
+      try {
+        for (let i = 0; i < 100; i++) fs.writeSync(fd, randomBytes(1 << 20));
+        fs.fsyncSync(fd);
+      } finally {
+        fs.closeSync(fd);
+      }
+    }).toThrow(/EIO|ENOSPC|EROFS/);
+    expect(await codeOf(layers.snapshot())).toMatch(/DISK_FULL|WRITE_FAILED/);
+    fs.rmSync(filler);
+    await layers.close();
+    const again = await useLayers(place, "btrfs");
+    expect(await again.verify(name)).toEqual([]);
+    await again.reset(name);
+    expect(digestTree(again.live())).toEqual(truth);
+    fs.writeFileSync(join(again.live(), "f"), "on");
+    expect((await again.snapshot()).name).not.toBe(name);
   });
 
   test("a disk without room for it is told, and nothing is left", async () => {

@@ -212,7 +212,7 @@ os.mkdir(os.fsencode(sys.argv[1])+b"/root/\\xff\\xfe")`,
   });
 
   when("differences, along one line, over a reset, and between two lines", async () => {
-    const { layers, at } = await open();
+    const { layers } = await open();
     run(
       layers.live(),
       "mkdir -p root/d/e root.work/work; echo 1 > root/d/e/f; echo 1 > root/a; echo same > root/same; ln -s x root/l",

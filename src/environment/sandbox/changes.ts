@@ -160,6 +160,8 @@ class Comparison {
     const { below, lower, breathe } = this.#options;
     for (const path of below.keys()) {
       yield* this.#look(path);
+      const pause = breathe();
+      if (pause !== undefined) await pause;
       // The lower folder's entries came into sight or went out of it, whatever the upper one holds beside them.
       if (lower === undefined || (await this.#before.showsBelow(path)) === (await this.#after.showsBelow(path)))
         continue;

@@ -169,8 +169,9 @@ async function makeImage({ store, file }: Place, mkfs: readonly string[] | undef
     closeSync(fd);
   }
   try {
-    // The store's disk keeps its own copies where it keeps any.
-    const profile = ["-q", "-K", "-m", "single", "-d", "single"];
+    // The store's disk keeps its own copies where it keeps any. Behind each snapshot a reference is added for every child of a node that is written again: in a tree of 1,000 small files
+    // nodes of 16 KiB cost 1.4 MB at the 400th, and ever more, nodes of 4 KiB a sixth of it.
+    const profile = ["-q", "-K", "-m", "single", "-d", "single", "-n", "4096"];
     await run(command, [...args, ...profile, fresh], { timeout: mkfsMs, killSignal: "SIGKILL" });
   } catch (error) {
     remove(fresh);
