@@ -14,9 +14,10 @@
 
 static void on_child(int signal) { (void)signal; }
 
-/* In a System V and a host name space of its own: these are part of the image, where those of the init are the namespaces that CRIU comes from. */
+/* In System V, host name and time namespaces of its own: these are part of the image, where those of the init are what CRIU comes from. The clocks of the tree go
+ * on behind a restore from where they were, so it has its own from the beginning. */
 static void start_root(int cgroup, const char *program) {
-  pid_t pid = fork_into(CLONE_NEWIPC | CLONE_NEWUTS, cgroup, 0);
+  pid_t pid = fork_into(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWTIME, cgroup, 0);
   if (pid != 0) return;
   const int kept[] = {-1};
   setsid();
