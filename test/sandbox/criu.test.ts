@@ -1,4 +1,5 @@
 // Trees of processes that are dumped and come back: what stands still when, what is named, and what happens when CRIU does not answer.
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
@@ -22,7 +23,7 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
     mkdirSync(files);
   });
   afterEach(async () => {
-    for (const one of open.splice(0)) await one.end();
+    for (const one of open.splice(0).reverse()) await one.end();
     rmSync(base, { recursive: true });
   });
 
@@ -212,6 +213,26 @@ describe.skipIf(lacking("root", "criu", "namespaces", "python"))("CRIU", () => {
       },
     ]);
   });
+
+  test.skipIf(lacking("overlay"))(
+    "a watch on an overlay is dumped where it is said in which folders to look",
+    async () => {
+      const at = (name: string): string => join(base, name);
+      for (const name of ["lower/watched", "upper", "work", "merged"]) mkdirSync(at(name), { recursive: true });
+      const layers = `lowerdir=${at("lower")},upperdir=${at("upper")},workdir=${at("work")}`;
+      execFileSync("mount", ["-t", "overlay", "overlay", "-o", layers, at("merged")]);
+      open.push({ end: async () => void execFileSync("umount", [at("merged")]) });
+      const watched = at("merged/watched");
+      const first = await tied("watch", watched, file("seen"));
+      const error = await dump(first).catch((thrown) => thrown);
+      expect(error.details.problems[0].reason).toMatch(/^it watches files with inotify/);
+
+      await dump(first, { watchedFolders: [watched], leaveRunning: false });
+      await restore(first);
+      writeFileSync(join(watched, "new"), "");
+      await until(() => existsSync(file("seen")));
+    },
+  );
 
   test("datagrams that are not dumped are named", async () => {
     expect((await dump(await tied("udp"))).problems).toEqual([
