@@ -11,7 +11,7 @@ import { isSameLesson, lessonsToTell } from "./lessons.ts";
 import { lineBetween, type MoveResult, manifestOf, noActivity, nothing, type Payload } from "./move.ts";
 import { requireVerified } from "./restored-check.ts";
 import { summarizeLessons } from "./summary.ts";
-import { describeActivity, rewindMessage } from "./texts.ts";
+import { describeActivity, programsOf, rewindMessage } from "./texts.ts";
 import { branchId } from "./views.ts";
 
 /** What was done first behind the target: on the line that is left, or, where the target lies elsewhere, on the newest one from there. */
@@ -73,7 +73,7 @@ export async function finish(
     compensated: [...outside.compensated, ...outside.revoked],
     delivered: payload.deliveredTexts,
     carried: payload.carried,
-    processes: environment.capabilities.processes,
+    programs: programsOf(environment.capabilities.processes, target, payload.paths !== null),
     lessons: [...(lesson === null ? [] : [lesson]), ...(summary === null ? told : [summary])],
   });
   await nextTurn();

@@ -23,7 +23,7 @@ import { attributedLine, performMove } from "./perform.ts";
 import type { Recorder } from "./recorder.ts";
 import { cleanCheck } from "./restored-check.ts";
 import { loadContext, opaqueSerializer } from "./serializer.ts";
-import { rewindMessage } from "./texts.ts";
+import { programsOf, rewindMessage } from "./texts.ts";
 import type { Tree } from "./tree.ts";
 import type { Context, RewindRequest, RewindResult, Scope, Serializer } from "./types.ts";
 import { checkpointId } from "./views.ts";
@@ -243,7 +243,7 @@ export class Rewinder {
         compensated,
         delivered: [],
         carried: 0,
-        processes: environment.capabilities.processes,
+        programs: programsOf(environment.capabilities.processes, target, paths !== null),
         lessons: lesson === null ? [] : [lesson],
       }),
       restored,

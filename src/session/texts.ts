@@ -110,10 +110,25 @@ export interface RewindMessageParts {
   readonly compensated?: readonly string[];
   readonly delivered: readonly string[];
   readonly carried: number;
-  /** False where running programs stay as they are. */
-  readonly processes: boolean;
+  readonly programs: Programs;
   /** Newest first. */
   readonly lessons: readonly Pick<Lesson, "text">[];
+}
+
+/** What became of running programs: back with their memory, ended because none ran then, left as they are, or not something that this environment brings back. */
+export type Programs = "back" | "ended" | "kept" | "not restored";
+
+const programLines: Readonly<Record<Programs, string>> = {
+  back: "Running programs, shells and background jobs are back as they were then, with their memory.",
+  ended: "No programs run in the background now: none did then.",
+  kept: "Running programs were left as they are.",
+  "not restored": "Running programs were not restored: start again what you need.",
+};
+
+export function programsOf(capable: boolean, target: { readonly processes: string | null }, part: boolean): Programs {
+  if (!capable) return "not restored";
+  if (part) return "kept";
+  return target.processes === null ? "ended" : "back";
 }
 
 /** The message that ends the restored context: (a) where, (b) what came back, (c) what must not be repeated, (d) lessons. */
@@ -133,7 +148,10 @@ export function rewindMessage(parts: RewindMessageParts): string {
     );
   } else if (parts.scope === "both") {
     lines.push(`You are back at ${parts.target}${before}.`);
-    lines.push("What was done after that point has been taken back, in this conversation and in the files.");
+    const programs = parts.programs === "back" || parts.programs === "ended" ? " and in running programs" : "";
+    lines.push(
+      `What was done after that point has been taken back, in this conversation${programs === "" ? " and" : ","} in the files${programs}.`,
+    );
   } else if (parts.scope === "environment") {
     lines.push(`The files are back at ${parts.target}${before}.`);
     lines.push(
@@ -211,7 +229,7 @@ function fileLines(parts: RewindMessageParts): string[] {
       `Changed by you and by somebody else, taken back to ${parts.target}: ${describePaths(parts.conflicts)}.`,
     );
   }
-  if (!parts.processes) lines.push("Running programs were not restored: start again what you need.");
+  lines.push(programLines[parts.programs]);
   return lines;
 }
 
