@@ -24,7 +24,7 @@ import { openLayers, probeBtrfs } from "./layers/open.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
 import { planHidden, planOverlays } from "./mount-plan.ts";
-import type { SandboxPlace } from "./options.ts";
+import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
@@ -38,7 +38,9 @@ import { TreeFiles } from "./tree-files.ts";
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
 /** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
-export async function openSandbox(place: SandboxPlace): Promise<Environment> {
+export async function openSandbox(given: SandboxPlace): Promise<Environment> {
+  const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
   const plan = await planLife(place);
   const { layers, lacks } = await openTheLayers(place, plan);
   const images = new ImageStore(join(place.store, "images", place.id));
@@ -120,7 +122,7 @@ class Sandbox implements Environment {
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
   async resume(newest: Manifest | null): Promise<void> {
     const parked = this.#note.read();
-    await this.#note.write(null);
+    await this.#note.write(null, this.#options());
     if (this.#life !== undefined) return;
     if (parked?.files != null && this.#has(parked as Manifest)) await this.#begin(parked as Manifest);
     else if (parked === undefined && newest !== null && this.#has(newest)) await this.#begin(newest);
@@ -221,6 +223,11 @@ class Sandbox implements Environment {
     await this.#layers.close();
   }
 
+  #options(): SandboxOptions {
+    const { network, rootfs, mounts, hide } = this.#place;
+    return { network, rootfs, mounts, hide };
+  }
+
   /** A state without processes needs no capture: the live folder stays. */
   async #park(): Promise<void> {
     const runs = this.#plan.group.processes().length > 1;
@@ -234,7 +241,7 @@ class Sandbox implements Environment {
       await this.#layers.sync(parked.files as string);
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
-    await this.#note.write(parked ?? { files: null, processes: null });
+    await this.#note.write(parked ?? { files: null, processes: null }, this.#options());
   }
 
   async #capture(): Promise<Captured> {
