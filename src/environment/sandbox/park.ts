@@ -1,4 +1,4 @@
-// What a sandbox must know when it is opened again: how its last owner left it (F-51).
+// What a sandbox must know when it is opened again: how its last owner left it (F-65).
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
