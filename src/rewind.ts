@@ -3,10 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
-import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
-import { openSandbox } from "./environment/sandbox/sandbox.ts";
+import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
@@ -151,7 +150,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const lock = await takeHold(store, id, chosen.takeOver);
   try {
     const { catalog, objects } = store.open(id);
-    const environment = await openEnvironment(store, workspace, id, chosen);
+    const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
     const background = new Set<Promise<unknown>>();
     let open = true;
     const deps: SessionDeps = {
@@ -292,30 +291,6 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     lock.release();
     throw asWriteFailure(error, "the store");
   }
-}
-
-const kindOf = ({ environment }: Chosen): string => {
-  if (typeof environment === "object") return environment.kind;
-  return environment === "sandbox" ? "sandbox" : "directory";
-};
-
-async function openEnvironment(store: Store, workspace: string, id: string, chosen: Chosen): Promise<Environment> {
-  if (typeof chosen.environment === "object") return chosen.environment;
-  const { catalog, objects } = store.open(id);
-  const { raiseGeneration, isHeld } = catalog;
-  if (chosen.environment === "sandbox")
-    return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
-  return openDirectory({
-    root: workspace,
-    objects,
-    id,
-    exclude: chosen.exclude,
-    watches: chosen.inspector === "auto",
-    cacheFile: join(store.layout.cache, `${id}.tree`),
-    isHeld,
-    raiseGeneration,
-    forks: join(`${store.layout.root}-branches`, id),
-  });
 }
 
 /** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */

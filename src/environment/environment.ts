@@ -14,6 +14,8 @@ export interface Capabilities {
   readonly freeze: boolean;
   /** Memory of processes is part of the image. */
   readonly memory: boolean;
+  /** A line that is given to `exec` goes on in the shell of the last one: its folder, variables, functions and jobs are there. */
+  readonly shell?: boolean;
   /** What a snapshot of files lacks on this machine, in words ("extended attributes"); empty when nothing. */
   readonly lacks: readonly string[];
 }
@@ -116,6 +118,8 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
   /** Bytes kept of each stream; what is beyond is dropped and `truncated` set. Default 10 MiB. */
   readonly maxBytes?: number;
+  /** Which shell a line goes on in, where `capabilities.shell`: any name. Default "main". A line with `cwd` or `env`, or for a shell that is busy, has one of its own. */
+  readonly shell?: string;
   /** Called with what the command writes, as it comes. */
   readonly onOutput?: (stream: "stdout" | "stderr", bytes: Uint8Array) => void;
 }

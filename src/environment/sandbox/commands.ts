@@ -1,4 +1,5 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import { join } from "node:path";
@@ -21,11 +22,6 @@ export interface CommandPlace {
   /** Raised when this life of the sandbox has ended. */
   readonly over: AbortSignal;
   makeFifo(folder: string, name: string): void;
-}
-
-export interface SandboxExecOptions extends ExecOptions {
-  /** Which persistent shell a line goes to. Default "main". */
-  readonly shell?: string;
 }
 
 const defaultMaxBytes = 10 << 20;
@@ -56,11 +52,7 @@ export class SandboxCommands {
     if (!existsSync(join(run, "control"))) makeFifo(run, "control");
   }
 
-  async exec(
-    command: string | readonly string[],
-    options: SandboxExecOptions,
-    cwd: string | undefined,
-  ): Promise<ExecResult> {
+  async exec(command: string | readonly string[], options: ExecOptions, cwd: string | undefined): Promise<ExecResult> {
     const control = new AbortController();
     const stop = (): void => control.abort();
     for (const signal of [options.signal, this.#place.over]) {
@@ -86,16 +78,11 @@ export class SandboxCommands {
 
   async #exec(
     command: string | readonly string[],
-    options: SandboxExecOptions,
+    options: ExecOptions,
     cwd: string | undefined,
     signal: AbortSignal,
   ): Promise<ExecResult> {
-    const { shell = "main" } = options;
-    if (!/^[\w.-]{1,64}$/.test(shell)) {
-      throw new RewindError("BAD_ARGUMENT", `"${shell}" is no name for a shell.`, {
-        hint: "Use up to 64 letters, digits, dots and dashes.",
-      });
-    }
+    const shell = fileName(options.shell ?? "main");
     const fits = typeof command === "string" && cwd === undefined && options.env === undefined;
     if (!fits || this.#busy.has(shell)) return this.#alone(command, options, cwd, signal);
     this.#busy.add(shell);
@@ -346,6 +333,10 @@ function passOutput(
     }
   }
 }
+
+/** Names are the caller's: most are a file's name as they are. */
+const fileName = (name: string): string =>
+  /^[\w-]{1,64}$/.test(name) ? name : createHash("sha256").update(name).digest("hex");
 
 function inputOf(pid: number): string | undefined {
   try {

@@ -9,6 +9,7 @@ import type {
   Capture,
   Captured,
   Environment,
+  ExecOptions,
   FileChanges,
   Manifest,
   Problem,
@@ -17,7 +18,6 @@ import type {
 } from "../environment.ts";
 import { cgroupMount, SandboxGroup } from "./cgroup.ts";
 import { fileChanges, type LayerRoot } from "./changes.ts";
-import type { SandboxExecOptions } from "./commands.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
@@ -111,7 +111,16 @@ class Sandbox implements Environment {
       { layer: "shm", at: "/dev/shm" },
     ];
     const processes = plan.criu !== undefined;
-    this.capabilities = { files: true, processes, fork: false, inPlace: true, freeze: true, memory: processes, lacks };
+    this.capabilities = {
+      files: true,
+      processes,
+      fork: false,
+      inPlace: true,
+      freeze: true,
+      memory: processes,
+      shell: true,
+      lacks,
+    };
   }
 
   async probe() {
@@ -174,7 +183,7 @@ class Sandbox implements Environment {
     await this.#life?.commands.settle();
   }
 
-  async exec(command: string | readonly string[], options: SandboxExecOptions = {}) {
+  async exec(command: string | readonly string[], options: ExecOptions = {}) {
     const cwd = options.cwd === undefined ? undefined : this.#files.inside(options.cwd);
     return this.#alive().commands.exec(command, options, cwd);
   }
