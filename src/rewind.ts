@@ -1,6 +1,5 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
