@@ -1,13 +1,13 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getSystemErrorName } from "node:util";
 import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
-import { Call, type CallEnd, tell } from "./calls.ts";
+import { Call, type CallEnd, type CallRequest, tell } from "./calls.ts";
 import { type ProcessInfo, processInfos } from "./proc.ts";
 import { jobControl, shellCommand, shellSettings } from "./shell-settings.ts";
 
@@ -74,6 +74,28 @@ export class SandboxCommands {
     const results = [...this.#running.values()];
     for (const control of this.#running.keys()) control.abort();
     await Promise.allSettled(results);
+  }
+
+  /** Numbers, inside, of the persistent shells. */
+  shells(): Set<number> {
+    const run = this.#place.run();
+    const pids = readdirSync(join(run, "shells")).map((name) =>
+      new Call(run, readFileSync(join(run, "shells", name), "utf8")).pid(),
+    );
+    return new Set(pids.filter((pid) => pid !== undefined));
+  }
+
+  /** Starts a program that nobody waits for. Null where it runs after `watchedMs`; else how it has ended. */
+  async launch(request: CallRequest, watchedMs: number): Promise<string | null> {
+    const call = new Call(this.#place.run());
+    call.make();
+    call.request(request);
+    await this.#tellRoot(call.id);
+    const end = await call.until(() => call.end(), AbortSignal.timeout(watchedMs));
+    if (end === undefined) return null;
+    call.remove();
+    if (end.kind === "exit") return `exit status ${end.code}`;
+    return end.kind === "signal" ? signalName(end.signal) : getSystemErrorName(-end.errno);
   }
 
   async #exec(
