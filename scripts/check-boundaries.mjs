@@ -35,6 +35,7 @@ export const rules = {
   "src/tools/": ["src/environment/environment.ts", "src/session/moment.ts", "src/session/texts.ts"],
   "src/conformance/": ["src/environment/environment.ts", "src/index.ts"],
   "src/rewind.ts": ["src/"],
+  "src/environments.ts": ["src/"],
   "src/fork.ts": ["src/"],
   "src/opened.ts": ["src/"],
   "src/index.ts": ["src/"],

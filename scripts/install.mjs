@@ -27,10 +27,22 @@ function buildProgram() {
   if (existsSync(program) && files.every((file) => statSync(file).mtimeMs < statSync(program).mtimeMs)) return;
   mkdirSync(dirname(program), { recursive: true });
   const made = `${program}.${process.pid}`;
-  const args = ["-static", "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", made, ...files.filter((file) => file.endsWith(".c"))];
+  const args = [
+    "-static",
+    "-O2",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-o",
+    made,
+    ...files.filter((file) => file.endsWith(".c")),
+  ];
   const run = spawnSync(process.env.CC ?? "cc", args, { encoding: "utf8" });
   if (run.status === 0) return renameSync(made, program);
-  const reason = run.error?.message ?? run.stderr.split("\n").find((line) => /error|cannot find/.test(line)) ?? `status ${run.status}`;
+  const reason =
+    run.error?.message ??
+    run.stderr.split("\n").find((line) => /error|cannot find/.test(line)) ??
+    `status ${run.status}`;
   say(
     `the program for sandboxes could not be built (${reason.trim()}); directories work without it; to get it, install a C compiler with its static library and run \`npm rebuild agentrewind\`.`,
   );

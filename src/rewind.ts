@@ -1,12 +1,10 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
-import { openDirectory } from "./environment/directory/directory.ts";
-import type { Environment, Manifest } from "./environment/environment.ts";
+import type { Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
-import { openSandbox } from "./environment/sandbox/sandbox.ts";
+import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
@@ -15,7 +13,7 @@ import type { SessionDeps } from "./session/deps.ts";
 import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
-import { recover } from "./session/recover.ts";
+import { keepUnrecorded, recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget, Lesson } from "./session/types.ts";
@@ -28,6 +26,7 @@ import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
+import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
@@ -151,7 +150,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const lock = await takeHold(store, id, chosen.takeOver);
   try {
     const { catalog, objects } = store.open(id);
-    const environment = await openEnvironment(store, workspace, id, chosen);
+    const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
     const background = new Set<Promise<unknown>>();
     let open = true;
     const deps: SessionDeps = {
@@ -195,7 +194,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     await markLost(deps);
     await recover(deps);
-    await environment.resume?.(newestPair(deps));
+    const newest = newestPair(deps);
+    await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
+      if (newest !== undefined) keepUnrecorded(deps, newest, found);
+    });
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
@@ -294,35 +296,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   }
 }
 
-const kindOf = ({ environment }: Chosen): string => {
-  if (typeof environment === "object") return environment.kind;
-  return environment === "sandbox" ? "sandbox" : "directory";
-};
-
-async function openEnvironment(store: Store, workspace: string, id: string, chosen: Chosen): Promise<Environment> {
-  if (typeof chosen.environment === "object") return chosen.environment;
-  const { catalog, objects } = store.open(id);
-  const { raiseGeneration, isHeld } = catalog;
-  if (chosen.environment === "sandbox")
-    return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
-  return openDirectory({
-    root: workspace,
-    objects,
-    id,
-    exclude: chosen.exclude,
-    watches: chosen.inspector === "auto",
-    cacheFile: join(store.layout.cache, `${id}.tree`),
-    isHeld,
-    raiseGeneration,
-    forks: join(`${store.layout.root}-branches`, id),
-  });
-}
-
 /** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-function newestPair({ catalog }: SessionDeps): Manifest | null {
-  const row = catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
-  return row === undefined ? null : manifestOf(row);
-}
+const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
+  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
 
 /** How long a holder may take to answer. */
 const answerMs = 3_000;

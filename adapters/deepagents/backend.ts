@@ -136,7 +136,10 @@ export function rewindBackend(rewind: Rewind, options: RewindBackendOptions = {}
     },
 
     async execute(command) {
-      const result = await live().exec(`exec 2>&1\n${command}`, { timeoutMs: timeoutSeconds * 1000, env });
+      const environment = live();
+      const goesOn = environment.capabilities.shell === true && Object.keys(env).length === 0;
+      const place = goesOn ? { shell: rewind.running()?.name ?? "main" } : { env };
+      const result = await environment.exec(`exec 2>&1\n${command}`, { timeoutMs: timeoutSeconds * 1000, ...place });
       rewind.running();
       const ended = result.timedOut ? `\n[ended after ${timeoutSeconds} s: it was not done]` : "";
       const killed = result.signal !== null && !result.timedOut ? `\n[ended by ${result.signal}]` : "";

@@ -55,9 +55,9 @@ export async function give<T>(global: Global, order: Order<T>): Promise<T> {
         deadline = Date.now() + busyMs;
       }
     }
-    if (target !== undefined && target.kind !== "directory") throw foreign(target.kind);
+    const kind = ownKind(target?.kind ?? "directory");
     try {
-      return await doHere(global, order, lostAt);
+      return await doHere(global, order, lostAt, kind);
     } catch (error) {
       if (!isRewindError(error, "ENVIRONMENT_BUSY") || Date.now() > deadline) throw error;
       await sleep(30 + Math.random() * 50);
@@ -98,10 +98,16 @@ async function ask<T>(target: Target, order: Order<T>): Promise<{ ok: unknown } 
 const isEnding = (error: unknown): boolean =>
   isRewindError(error, "CLOSED") || (isRewindError(error, "CONTROL_FAILED") && error.details.ended === true);
 
-async function doHere<T>(global: Global, order: Order<T>, lostAt: number | undefined): Promise<T> {
+async function doHere<T>(
+  global: Global,
+  order: Order<T>,
+  lostAt: number | undefined,
+  environment: OwnKind,
+): Promise<T> {
   const rewind = await openRewind({
     workspace: global.workspace,
     store: global.store,
+    environment,
     gate: "durable",
     // The command says it itself (main.ts).
     softLimit: 0,
@@ -114,6 +120,14 @@ async function doHere<T>(global: Global, order: Order<T>, lostAt: number | undef
   } finally {
     await rewind.close();
   }
+}
+
+type OwnKind = "directory" | "sandbox";
+
+/** @throws NOT_AVAILABLE where only its own program can open it */
+function ownKind(kind: string): OwnKind {
+  if (kind === "directory" || kind === "sandbox") return kind;
+  throw foreign(kind);
 }
 
 function foreign(kind: string): RewindError {

@@ -14,6 +14,8 @@ export interface Capabilities {
   readonly freeze: boolean;
   /** Memory of processes is part of the image. */
   readonly memory: boolean;
+  /** A line that is given to `exec` goes on in the shell of the last one: its folder, variables, functions and jobs are there. */
+  readonly shell?: boolean;
   /** What a snapshot of files lacks on this machine, in words ("extended attributes"); empty when nothing. */
   readonly lacks: readonly string[];
 }
@@ -116,6 +118,8 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
   /** Bytes kept of each stream; what is beyond is dropped and `truncated` set. Default 10 MiB. */
   readonly maxBytes?: number;
+  /** Which shell a line goes on in, where `capabilities.shell`: any name. Default "main". A line with `cwd` or `env`, or for a shell that is busy, has one of its own. */
+  readonly shell?: string;
   /** Called with what the command writes, as it comes. */
   readonly onOutput?: (stream: "stdout" | "stderr", bytes: Uint8Array) => void;
 }
@@ -183,9 +187,9 @@ export interface Environment {
   list(path: string): Promise<DirectoryEntry[]>;
   /**
    * Called once, when the workspace was opened and what a killed process left half done is finished: an environment that does not outlive its owner begins then, with
-   * the newest pair that is stored, or as it was closed.
+   * the newest pair that is stored, or as it was closed. What was changed behind that pair and goes with it MUST be handed to `keep` before anything is touched.
    */
-  resume?(newest: Manifest | null): Promise<void>;
+  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void>;
   /** Gives up stored states that nobody needs any more, where they lie outside of the store's objects. */
   forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */

@@ -17,9 +17,17 @@ export interface BashOptions {
 const rest =
   "To see them, narrow the command (grep, head, tail), or send its output to a file and read that with offset and limit";
 
-export function bashTool({ timeoutSeconds = 120, longestSeconds = 600, env = {} }: BashOptions) {
+/** @param keepsShell the environment's shell goes on from call to call */
+export function bashTool({ timeoutSeconds = 120, longestSeconds = 600, env = {} }: BashOptions, keepsShell: boolean) {
   const schema = z.object({
-    command: z.string().min(1).describe("A line for bash. It starts in the workspace's root each time."),
+    command: z
+      .string()
+      .min(1)
+      .describe(
+        keepsShell
+          ? "A line for bash. The shell goes on from the call before: folder, variables, functions and jobs are there."
+          : "A line for bash. It starts in the workspace's root each time.",
+      ),
     timeout: z
       .int()
       .min(1)
@@ -35,10 +43,12 @@ export function bashTool({ timeoutSeconds = 120, longestSeconds = 600, env = {} 
       "Run a shell command in the workspace and get its output, stdout and stderr together, and its exit code when that is not 0. " +
       "No input can be given. Start what keeps running in the background with its output in a file: `npm start > server.log 2>&1 &`.",
     schema,
-    async act({ command, timeout = timeoutSeconds }, { environment, signal, limit, settled }) {
-      const result = await environment.exec(`exec 2>&1\n${command}`, {
+    async act({ command, timeout = timeoutSeconds }, { environment, conversation, signal, limit, settled }) {
+      const variables = { NO_COLOR: "1", ...env };
+      const line = `exec 2>&1\n${keepsShell ? exported(variables) : ""}${command}`;
+      const result = await environment.exec(line, {
         timeoutMs: timeout * 1000,
-        env: { NO_COLOR: "1", ...env },
+        ...(keepsShell ? { shell: conversation } : { env: variables }),
         ...(signal === undefined ? {} : { signal }),
       });
       if (result.signal !== null && !result.timedOut) await settled();
@@ -50,6 +60,12 @@ export function bashTool({ timeoutSeconds = 120, longestSeconds = 600, env = {} 
   };
   return kind;
 }
+
+/** A line of its own, so that a shell that goes on has them too. */
+const exported = (variables: Readonly<Record<string, string>>): string =>
+  `export ${Object.entries(variables)
+    .map(([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'`)
+    .join(" ")}\n`;
 
 /** Null for a command that succeeded. */
 function endOf({ exitCode, signal, timedOut, truncated }: ExecResult, timeout: number): string | null {

@@ -38,7 +38,13 @@ export function bindTools(host: ToolHost, options: EnvironmentToolOptions = {}):
   if (!(outputLimit >= smallestLimit)) {
     throw new RewindError("BAD_ARGUMENT", `outputLimit is ${outputLimit}; it has to be at least ${smallestLimit}.`);
   }
-  const kinds = [bashTool(options.bash ?? {}), readTool, writeTool, editTool, listTool] as unknown as ToolKind[];
+  const kinds = [
+    bashTool(options.bash ?? {}, host.environment.capabilities.shell === true),
+    readTool,
+    writeTool,
+    editTool,
+    listTool,
+  ] as unknown as ToolKind[];
   const unknown = options.tools?.find((name) => !kinds.some((kind) => kind.name === name));
   if (unknown !== undefined) {
     throw new RewindError("BAD_ARGUMENT", `There is no tool "${unknown}".`, {
@@ -63,6 +69,7 @@ export function bindTools(host: ToolHost, options: EnvironmentToolOptions = {}):
     };
     const work: Work = {
       environment: host.environment,
+      conversation: conversation.name,
       signal,
       limit: outputLimit,
       knowledge: readGuard ? guard.knowledge(conversation) : noKnowledge,

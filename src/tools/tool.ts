@@ -48,6 +48,8 @@ export interface ToolHost {
 /** One call, as a tool sees it. */
 export interface Work {
   readonly environment: Environment;
+  /** Name of the conversation that the call serves. */
+  readonly conversation: string;
   readonly signal: AbortSignal | undefined;
   /** Characters of one result. */
   readonly limit: number;

@@ -176,7 +176,7 @@ describe.skipIf(lacking(...needed))("commands", () => {
     await exec("(while :; do echo $$; sleep 0.05; done) & cd /", shell);
     const writing = await says("readlink /proc/$!/fd/1", shell);
     for (let n = 0; n < 40; n++) await exec("echo x; echo yy", { maxBytes: 2 });
-    expect(Number(await says("ls /run/agentrewind/calls | wc -l"))).toBeLessThan(17 + 3 * shells);
+    expect(Number(await says("ls /run/agentrewind/calls | wc -l"))).toBeLessThan(30 + shells);
     expect(await exec(`ls ${long.full?.stdout}`)).toMatchObject({ exitCode: 2 });
     expect(await says(`test -s ${writing} && echo there`)).toBe("there");
     await exec("kill %1; wait", shell);
@@ -218,10 +218,10 @@ describe.skipIf(lacking(...needed))("commands", () => {
     },
   );
 
-  test("names of shells", async () => {
-    for (const shell of ["", ".", "..", "a/b", "-n", "a b", "ü", "a".repeat(65)])
-      expect(await codeOf(exec("true", { shell }))).toBe("BAD_ARGUMENT");
-    expect(await says("echo ok", { shell: `${"a".repeat(63)}.` })).toBe("ok");
+  test("a shell may have any name", async () => {
+    const names = ["", ".", "..", "a/b", "-n", "a b", "ü", "a".repeat(300), "../main", "main\n"];
+    for (const [n, shell] of names.entries()) await exec(`v=${n}`, { shell });
+    for (const [n, shell] of names.entries()) expect(await says("echo $v", { shell })).toBe(`${n}`);
   });
 
   test("a command that removes the folder of the sandbox's own is told so, and the next ones run", async () => {

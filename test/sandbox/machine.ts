@@ -4,10 +4,9 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SandboxExecOptions } from "../../src/environment/sandbox/commands.ts";
 import type { SandboxOptions } from "../../src/environment/sandbox/options.ts";
 import { openSandbox } from "../../src/environment/sandbox/sandbox.ts";
-import type { Environment, ExecResult } from "../../src/index.ts";
+import type { Environment, ExecOptions, ExecResult } from "../../src/index.ts";
 import { openStore } from "../../src/store/store.ts";
 
 export const needed = ["native", "root", "loop", "btrfs", "overlay", "cgroup2", "namespaces", "criu"] as const;
@@ -18,9 +17,9 @@ export interface Machine {
   readonly workspace: string;
   readonly store: string;
   readonly environment: Environment;
-  exec(command: string | readonly string[], options?: SandboxExecOptions): Promise<ExecResult>;
+  exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
   /** Standard output without its last line's end; what it says on standard error or a status is a failure. */
-  says(command: string, options?: SandboxExecOptions): Promise<string>;
+  says(command: string, options?: ExecOptions): Promise<string>;
   end(): Promise<void>;
 }
 
@@ -49,8 +48,8 @@ export async function openMachine({ parent = tmpdir(), workspace, ...options }: 
     raiseGeneration: () => ++generation,
   });
   await environment.resume?.(null);
-  const exec = (command: string | readonly string[], more: SandboxExecOptions = {}) =>
-    environment.exec(command, more as object);
+  const exec = (command: string | readonly string[], more: ExecOptions = {}) =>
+    environment.exec(command, more);
   return {
     base,
     workspace: place,

@@ -1,4 +1,5 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { constants as os } from "node:os";
 import { join } from "node:path";
@@ -21,11 +22,6 @@ export interface CommandPlace {
   /** Raised when this life of the sandbox has ended. */
   readonly over: AbortSignal;
   makeFifo(folder: string, name: string): void;
-}
-
-export interface SandboxExecOptions extends ExecOptions {
-  /** Which persistent shell a line goes to. Default "main". */
-  readonly shell?: string;
 }
 
 const defaultMaxBytes = 10 << 20;
@@ -60,11 +56,7 @@ export class SandboxCommands {
     if (!existsSync(join(run, "control"))) makeFifo(run, "control");
   }
 
-  async exec(
-    command: string | readonly string[],
-    options: SandboxExecOptions,
-    cwd: string | undefined,
-  ): Promise<ExecResult> {
+  async exec(command: string | readonly string[], options: ExecOptions, cwd: string | undefined): Promise<ExecResult> {
     const control = new AbortController();
     const stop = (): void => control.abort();
     for (const signal of [options.signal, this.#place.over]) {
@@ -90,17 +82,12 @@ export class SandboxCommands {
 
   async #exec(
     command: string | readonly string[],
-    options: SandboxExecOptions,
+    options: ExecOptions,
     cwd: string | undefined,
     signal: AbortSignal,
   ): Promise<ExecResult> {
-    const { shell = "main" } = options;
-    if (!/^\w[\w.-]{0,63}$/.test(shell)) {
-      throw new RewindError("BAD_ARGUMENT", `"${shell}" is no name for a shell.`, {
-        hint: "Use up to 64 letters, digits, dots and dashes, a letter or digit first.",
-      });
-    }
     requireSendable(command, options.env);
+    const shell = fileName(options.shell ?? "main");
     const fits = typeof command === "string" && cwd === undefined && options.env === undefined;
     if (!fits || this.#busy.has(shell)) return this.#alone(command, options, cwd, signal);
     this.#busy.add(shell);
@@ -372,6 +359,10 @@ function passOutput(
     }
   }
 }
+
+/** Names are the caller's: most are a file's name as they are. */
+const fileName = (name: string): string =>
+  /^[\w-]{1,64}$/.test(name) ? name : createHash("sha256").update(name).digest("hex");
 
 /** Ids of the commands whose files a process has open. */
 function openCalls(pids: readonly number[]): string[] {

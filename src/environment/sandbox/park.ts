@@ -1,8 +1,9 @@
-// What a sandbox must know when it is opened again: how its last owner left it (F-51).
+// What a sandbox must know when it is opened again: how its last owner left it (F-65).
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
 import type { Manifest } from "../environment.ts";
+import { type SandboxOptions, sandboxOptions } from "./options.ts";
 
 export interface Parked {
   /** Closed in order: the live folder is as it was, and these processes belong to it; null where none ran. */
@@ -19,19 +20,27 @@ export class ParkingNote {
     this.#path = join(folder, `${id}.json`);
   }
 
+  /** As it was last opened: whoever opens it without saying gets the same. */
+  options(): SandboxOptions {
+    return sandboxOptions.safeParse(this.#content()?.options).data ?? {};
+  }
+
   /** undefined where it was never closed in order since it was last opened. */
   read(): Parked | undefined {
+    return this.#content()?.parked ?? undefined;
+  }
+
+  #content(): { parked: Parked | null; options?: unknown } | undefined {
     if (!existsSync(this.#path)) return undefined;
     try {
-      const note = JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
-      return note.parked ?? undefined;
+      return JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
     } catch {
       return undefined;
     }
   }
 
-  async write(parked: Manifest | null): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify({ parked }));
+  async write(parked: Manifest | null, options: SandboxOptions): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ parked, options }));
     await replaceFile(this.#path, async (fd) => {
       writeAll(fd, bytes, 0);
       return bytes.length;

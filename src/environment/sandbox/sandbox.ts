@@ -9,6 +9,7 @@ import type {
   Capture,
   Captured,
   Environment,
+  ExecOptions,
   FileChanges,
   Manifest,
   Problem,
@@ -17,14 +18,13 @@ import type {
 } from "../environment.ts";
 import { cgroupMount, SandboxGroup } from "./cgroup.ts";
 import { fileChanges, type LayerRoot } from "./changes.ts";
-import type { SandboxExecOptions } from "./commands.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
 import { planHidden, planOverlays } from "./mount-plan.ts";
-import type { SandboxPlace } from "./options.ts";
+import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
@@ -38,7 +38,9 @@ import { TreeFiles } from "./tree-files.ts";
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
 /** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
-export async function openSandbox(place: SandboxPlace): Promise<Environment> {
+export async function openSandbox(given: SandboxPlace): Promise<Environment> {
+  const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
   const plan = await planLife(place);
   const { layers, lacks } = await openTheLayers(place, plan);
   const images = new ImageStore(join(place.store, "images", place.id));
@@ -109,7 +111,16 @@ class Sandbox implements Environment {
       { layer: "shm", at: "/dev/shm" },
     ];
     const processes = plan.criu !== undefined;
-    this.capabilities = { files: true, processes, fork: false, inPlace: true, freeze: true, memory: processes, lacks };
+    this.capabilities = {
+      files: true,
+      processes,
+      fork: false,
+      inPlace: true,
+      freeze: true,
+      memory: processes,
+      shell: true,
+      lacks,
+    };
   }
 
   async probe() {
@@ -118,13 +129,23 @@ class Sandbox implements Environment {
   }
 
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
-  async resume(newest: Manifest | null): Promise<void> {
+  async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void> {
     const parked = this.#note.read();
-    await this.#note.write(null);
+    await this.#note.write(null, this.#options());
     if (this.#life !== undefined) return;
     if (parked?.files != null && this.#has(parked as Manifest)) await this.#begin(parked as Manifest);
-    else if (parked === undefined && newest !== null && this.#has(newest)) await this.#begin(newest);
+    else if (parked === undefined && newest !== null && this.#has(newest)) {
+      await this.#keepLeft(newest, keep);
+      await this.#begin(newest);
+    }
     else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+  }
+
+  /** What a killed owner's tools changed behind the newest pair. */
+  async #keepLeft(newest: Manifest, keep: ((found: Captured) => void) | undefined): Promise<void> {
+    const left = await this.#captureFiles();
+    const changes = await this.#changes(this.#filesOf(newest), this.#filesOf(left.manifest));
+    if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
   capture(): Capture {
@@ -172,7 +193,7 @@ class Sandbox implements Environment {
     await this.#life?.commands.settle();
   }
 
-  async exec(command: string | readonly string[], options: SandboxExecOptions = {}) {
+  async exec(command: string | readonly string[], options: ExecOptions = {}) {
     const cwd = options.cwd === undefined ? undefined : this.#files.inside(options.cwd);
     return this.#alive().commands.exec(command, options, cwd);
   }
@@ -221,6 +242,11 @@ class Sandbox implements Environment {
     await this.#layers.close();
   }
 
+  #options(): SandboxOptions {
+    const { network, rootfs, mounts, hide } = this.#place;
+    return { network, rootfs, mounts, hide };
+  }
+
   /** A state without processes needs no capture: the live folder stays. */
   async #park(): Promise<void> {
     const runs = this.#plan.group.processes().length > 1;
@@ -234,10 +260,20 @@ class Sandbox implements Environment {
       await this.#layers.sync(parked.files as string);
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
-    await this.#note.write(parked ?? { files: null, processes: null });
+    await this.#note.write(parked ?? { files: null, processes: null }, this.#options());
+  }
+
+  /** Before its first life: what a killed owner left. What ran has ended with it. */
+  async #captureFiles(): Promise<Captured> {
+    const start = performance.now();
+    const { name, bytes, problems } = await this.#layers.snapshot();
+    await this.#layers.sync(name);
+    const manifest = { files: name, processes: null };
+    return { manifest, problems: problems.map((one) => this.#told(one)), bytes, captureMs: performance.now() - start };
   }
 
   async #capture(): Promise<Captured> {
+    if (this.#life === undefined) return this.#captureFiles();
     const start = performance.now();
     this.#written.clear();
     const { manifest, problems, bytes } = await captureTree({

@@ -13,7 +13,7 @@ import {
   writeAll,
 } from "../../../store/io.ts";
 
-/** What is kept beside CRIU's files (F-50). */
+/** What is kept beside CRIU's files (F-64). */
 export interface ImageAbout {
   /** The state of the files with which it was made. */
   readonly files: string;

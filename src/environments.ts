@@ -1,0 +1,45 @@
+// The composition root of environments: which one an openRewind means, and what it is given.
+import { join } from "node:path";
+import { openDirectory } from "./environment/directory/directory.ts";
+import type { Environment } from "./environment/environment.ts";
+import type { SandboxOptions } from "./environment/sandbox/options.ts";
+import { openSandbox } from "./environment/sandbox/sandbox.ts";
+import type { Store } from "./store/store.ts";
+
+export interface ChosenEnvironment {
+  readonly environment: "directory" | "auto" | "sandbox" | Environment;
+  readonly sandbox: SandboxOptions;
+  readonly inspector: "auto" | "scan";
+  readonly exclude: readonly string[];
+}
+
+export const kindOf = ({ environment }: ChosenEnvironment): string => {
+  if (typeof environment === "object") return environment.kind;
+  return environment === "sandbox" ? "sandbox" : "directory";
+};
+
+interface EnvironmentPlace extends ReturnType<Store["open"]> {
+  readonly store: Store;
+  readonly workspace: string;
+  readonly id: string;
+}
+
+export async function openEnvironment(
+  { store, workspace, id, objects, catalog: { raiseGeneration, isHeld } }: EnvironmentPlace,
+  chosen: ChosenEnvironment,
+): Promise<Environment> {
+  if (typeof chosen.environment === "object") return chosen.environment;
+  if (chosen.environment === "sandbox")
+    return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
+  return openDirectory({
+    root: workspace,
+    objects,
+    id,
+    exclude: chosen.exclude,
+    watches: chosen.inspector === "auto",
+    cacheFile: join(store.layout.cache, `${id}.tree`),
+    isHeld,
+    raiseGeneration,
+    forks: join(`${store.layout.root}-branches`, id),
+  });
+}
