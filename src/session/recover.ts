@@ -79,7 +79,14 @@ function addFound(
 /** What was changed behind the newest pair by the tools of a process that was killed: it goes, so it is kept as a safety checkpoint. */
 export function keepUnrecorded(deps: SessionDeps, newest: CheckpointRow, found: Captured): void {
   const thread = deps.catalog.threads().find((row) => row.id === newest.thread) as ThreadRow;
-  addLeft(deps, thread, newest, found, `found after the end of a process that went on from ${checkpointId(newest)}`, false);
+  addLeft(
+    deps,
+    thread,
+    newest,
+    found,
+    `found after the end of a process that went on from ${checkpointId(newest)}`,
+    false,
+  );
 }
 
 function addLeft(

@@ -48,8 +48,7 @@ export async function openMachine({ parent = tmpdir(), workspace, ...options }: 
     raiseGeneration: () => ++generation,
   });
   await environment.resume?.(null);
-  const exec = (command: string | readonly string[], more: ExecOptions = {}) =>
-    environment.exec(command, more);
+  const exec = (command: string | readonly string[], more: ExecOptions = {}) => environment.exec(command, more);
   return {
     base,
     workspace: place,

@@ -137,8 +137,7 @@ class Sandbox implements Environment {
     else if (parked === undefined && newest !== null && this.#has(newest)) {
       await this.#keepLeft(newest, keep);
       await this.#begin(newest);
-    }
-    else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+    } else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
   }
 
   /** What a killed owner's tools changed behind the newest pair. */
