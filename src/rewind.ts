@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
-import type { Environment, Manifest } from "./environment/environment.ts";
+import type { Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
@@ -13,7 +13,7 @@ import type { SessionDeps } from "./session/deps.ts";
 import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
-import { recover } from "./session/recover.ts";
+import { keepUnrecorded, recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget, Lesson } from "./session/types.ts";
@@ -26,6 +26,7 @@ import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
+import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
@@ -193,7 +194,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     await markLost(deps);
     await recover(deps);
-    await environment.resume?.(newestPair(deps));
+    const newest = newestPair(deps);
+    await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
+      if (newest !== undefined) keepUnrecorded(deps, newest, found);
+    });
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
@@ -293,10 +297,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
 }
 
 /** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-function newestPair({ catalog }: SessionDeps): Manifest | null {
-  const row = catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
-  return row === undefined ? null : manifestOf(row);
-}
+const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
+  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
 
 /** How long a holder may take to answer. */
 const answerMs = 3_000;

@@ -72,10 +72,11 @@ pid_t fork_into(uint64_t flags, int cgroup, pid_t pid) {
   return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-/* What Docker leaves to a root inside: enough for a package manager and sudo, nothing that reaches the host's kernel. */
+/* What Docker leaves to a root inside, but for CAP_MKNOD: enough for a package manager and sudo, nothing that reaches the host's kernel. No device cgroup stands
+ * between a node that is made inside and the host's disks. */
 static const int kept_capabilities[] = {
-    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FSETID,  CAP_FOWNER,           CAP_MKNOD,      CAP_NET_RAW, CAP_SETGID,
-    CAP_SETUID, CAP_SETFCAP,      CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_KILL,    CAP_AUDIT_WRITE,
+    CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,     CAP_NET_RAW, CAP_SETGID,      CAP_SETUID,
+    CAP_SETFCAP, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_KILL,    CAP_AUDIT_WRITE,
 };
 
 int drop_capabilities(void) {

@@ -139,6 +139,8 @@ static void perform_all(struct launched *out, struct fields steps, size_t first)
 
 static void become_init(struct fields steps, size_t first, const struct plan *plan, int lifeline, int report) {
   struct launched out = {0, 0, ""};
+  /* The modes of the steps count, not the owner's umask. */
+  umask(0);
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail(&out, "make private", "/");
   if (out.error == 0 && plan->own_network && raise_loopback() < 0) fail(&out, "raise", "lo");
   perform_all(&out, steps, first);

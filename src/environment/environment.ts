@@ -187,9 +187,9 @@ export interface Environment {
   list(path: string): Promise<DirectoryEntry[]>;
   /**
    * Called once, when the workspace was opened and what a killed process left half done is finished: an environment that does not outlive its owner begins then, with
-   * the newest pair that is stored, or as it was closed.
+   * the newest pair that is stored, or as it was closed. What was changed behind that pair and goes with it MUST be handed to `keep` before anything is touched.
    */
-  resume?(newest: Manifest | null): Promise<void>;
+  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void>;
   /** Gives up stored states that nobody needs any more, where they lie outside of the store's objects. */
   forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */

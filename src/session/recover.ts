@@ -73,6 +73,30 @@ function addFound(
   found: Captured,
   moveHeads: boolean,
 ): void {
+  addLeft(deps, thread, left, found, `found after an interrupted rewind to ${checkpointId(target)}`, moveHeads);
+}
+
+/** What was changed behind the newest pair by the tools of a process that was killed: it goes, so it is kept as a safety checkpoint. */
+export function keepUnrecorded(deps: SessionDeps, newest: CheckpointRow, found: Captured): void {
+  const thread = deps.catalog.threads().find((row) => row.id === newest.thread) as ThreadRow;
+  addLeft(
+    deps,
+    thread,
+    newest,
+    found,
+    `found after the end of a process that went on from ${checkpointId(newest)}`,
+    false,
+  );
+}
+
+function addLeft(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  left: CheckpointRow,
+  found: Captured,
+  label: string,
+  moveHeads: boolean,
+): void {
   deps.catalog.addCheckpoint(
     {
       thread: thread.id,
@@ -82,7 +106,7 @@ function addFound(
       kind: "safety",
       state: "captured",
       reason: null,
-      label: `found after an interrupted rewind to ${checkpointId(target)}`,
+      label,
       anchor: null,
       context: left.context,
       messages: left.messages,

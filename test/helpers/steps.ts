@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly store: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly uid?: number;
+  /** More for openRewind. */
+  readonly options?: object;
 }
 
 export interface Ran {
@@ -31,6 +33,9 @@ export interface Ran {
 
 const script = resolve(import.meta.dirname, "../fixtures/steps.mjs");
 
+const openOptions = ({ workspace, store, options }: RunOptions): string =>
+  JSON.stringify({ workspace, store, ...options });
+
 const parse = (output: string): StepResult[] =>
   output
     .split("\n")
@@ -38,12 +43,12 @@ const parse = (output: string): StepResult[] =>
     .map((line) => JSON.parse(line) as StepResult);
 
 export function runSteps(options: RunOptions, steps: readonly Step[]): Ran {
-  const { workspace, store, env = {}, uid } = options;
-  const result = spawnSync(
-    process.execPath,
-    [script, libraryEntry, JSON.stringify({ workspace, store }), JSON.stringify(steps)],
-    { encoding: "utf8", env: { ...process.env, ...env }, ...(uid === undefined ? {} : { uid, gid: uid }) },
-  );
+  const { env = {}, uid } = options;
+  const result = spawnSync(process.execPath, [script, libraryEntry, openOptions(options), JSON.stringify(steps)], {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
   if (result.error !== undefined) throw result.error;
   const results = parse(result.stdout);
   if (result.signal === null && results.length < steps.length)
@@ -53,8 +58,8 @@ export function runSteps(options: RunOptions, steps: readonly Step[]): Ran {
 
 /** The same, still running. */
 export function startSteps(options: RunOptions, steps: readonly Step[]): ChildProcess {
-  const { workspace, store, env = {}, uid } = options;
-  return spawn(process.execPath, [script, libraryEntry, JSON.stringify({ workspace, store }), JSON.stringify(steps)], {
+  const { env = {}, uid } = options;
+  return spawn(process.execPath, [script, libraryEntry, openOptions(options), JSON.stringify(steps)], {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "inherit"],
     ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -63,8 +68,8 @@ export function startSteps(options: RunOptions, steps: readonly Step[]): ChildPr
 
 /** A process that has loaded the library and waits: `begin` gives it its steps. */
 export function warmSteps(options: RunOptions): { child: ChildProcess; begin(steps: readonly Step[]): void } {
-  const { workspace, store, env = {} } = options;
-  const child = spawn(process.execPath, [script, libraryEntry, JSON.stringify({ workspace, store })], {
+  const { env = {} } = options;
+  const child = spawn(process.execPath, [script, libraryEntry, openOptions(options)], {
     env: { ...process.env, ...env },
     stdio: ["pipe", "pipe", "inherit"],
   });

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   readSync,
   rmSync,
@@ -15,7 +16,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../../errors.ts";
+import { RewindError, systemCode } from "../../errors.ts";
+import { shellEnd } from "./shell-settings.ts";
 
 /** How a command ended, as `done` says. */
 export type CallEnd =
@@ -78,6 +80,16 @@ export class Call {
     return { kind: "error", errno: Number(number) };
   }
 
+  /** Of a line in a persistent shell. @throws COMMAND_FAILED */
+  endInShell(): CallEnd | undefined {
+    for (const name of this.#names()) {
+      const [, kind, number] = shellEnd.exec(name) ?? [];
+      if (kind === "exit") return { kind, code: Number(number) };
+      if (kind === "signal") return { kind, signal: Number(number) };
+    }
+    return undefined;
+  }
+
   size(stream: "out" | "err"): number {
     return statSync(join(this.folder, stream), { throwIfNoEntry: false })?.size ?? 0;
   }
@@ -136,6 +148,18 @@ export class Call {
     });
   }
 
+  #names(): string[] {
+    try {
+      return readdirSync(this.folder);
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") throw error;
+      throw new RewindError("COMMAND_FAILED", "The command removed /run/agentrewind, where its output is kept.", {
+        hint: "Leave that folder alone: rewind, or open the workspace again.",
+        cause: error,
+      });
+    }
+  }
+
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -149,11 +173,11 @@ export class Call {
   }
 }
 
-/** Writes a whole line into a named pipe that somebody inside reads. @throws ENXIO when nobody does */
-export function tell(pipe: string, line: string): void {
+/** Writes whole lines into a named pipe that somebody inside reads. @throws ENXIO when nobody does */
+export function tell(pipe: string, lines: string): void {
   const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
   try {
-    writeSync(fd, `${line}\n`);
+    writeSync(fd, `${lines}\n`);
   } finally {
     closeSync(fd);
   }

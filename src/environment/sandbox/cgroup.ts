@@ -68,13 +68,18 @@ export class SandboxGroup {
   /** Ends everything and removes the groups: what is cloned into a group that was killed once is killed as well (seen on Linux 6.18). */
   async remove(): Promise<void> {
     await this.#kill();
-    for (const folder of [this.init, this.tree, this.root]) {
-      try {
-        rmdirSync(folder);
-      } catch (error) {
-        if (systemCode(error) !== "ENOENT") throw error;
-      }
-    }
+    removeGroup(this.root);
+  }
+}
+
+/** With those below it: a process inside can make some, in a user namespace of its own. */
+function removeGroup(folder: string): void {
+  try {
+    for (const one of readdirSync(folder, { withFileTypes: true }))
+      if (one.isDirectory()) removeGroup(join(folder, one.name));
+    rmdirSync(folder);
+  } catch (error) {
+    if (systemCode(error) !== "ENOENT") throw error;
   }
 }
 

@@ -9,7 +9,7 @@ import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
 import { Call, type CallEnd, type CallRequest, tell } from "./calls.ts";
 import { type ProcessInfo, processInfos } from "./proc.ts";
-import { jobControl, shellCommand, shellSettings } from "./shell-settings.ts";
+import { jobControl, shellCommand, shellLines, shellSettings } from "./shell-settings.ts";
 
 /** What commands need of the sandbox that they run in. */
 export interface CommandPlace {
@@ -28,6 +28,8 @@ const defaultMaxBytes = 10 << 20;
 /** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
 const spillBytes = 1 << 30;
 const idleLooks = 50;
+/** Commands whose output stays in the sandbox. */
+const keptCalls = 16;
 /** How long the root may take until it listens. */
 const readyMs = 5_000;
 /** How long a shell may take to end a command that was interrupted, and how often that is tried before the shell is ended. */
@@ -37,6 +39,8 @@ const interrupts = 3;
 export class SandboxCommands {
   readonly #place: CommandPlace;
   readonly #busy = new Set<string>();
+  /** Ids of the commands that run. */
+  readonly #calls = new Set<string>();
   readonly #running = new Map<AbortController, Promise<unknown>>();
 
   constructor(place: CommandPlace) {
@@ -104,6 +108,7 @@ export class SandboxCommands {
     cwd: string | undefined,
     signal: AbortSignal,
   ): Promise<ExecResult> {
+    requireSendable(command, options.env);
     const shell = fileName(options.shell ?? "main");
     const fits = typeof command === "string" && cwd === undefined && options.env === undefined;
     if (!fits || this.#busy.has(shell)) return this.#alone(command, options, cwd, signal);
@@ -158,10 +163,10 @@ export class SandboxCommands {
     const call = this.#begin(options, "input");
     call.put("command", command);
     call.put("run", shellCommand(call.inside, options.input !== undefined));
-    tell(join(shell.call.folder, "in"), `. ${call.inside}/run`);
+    tell(join(shell.call.folder, "in"), shellLines(call.inside));
     let lost = false;
     const over = (): CallEnd | undefined => {
-      const end = call.end();
+      const end = call.endInShell();
       if (end !== undefined) return end;
       // The command ended its shell: how is what the root wrote down.
       const ended = shell.call.end();
@@ -201,6 +206,7 @@ export class SandboxCommands {
   #begin(options: ExecOptions, inputName: string): Call {
     const call = new Call(this.#place.run());
     call.make();
+    this.#calls.add(call.id);
     if (options.input !== undefined) call.put(inputName, options.input);
     return call;
   }
@@ -233,7 +239,8 @@ export class SandboxCommands {
       const pid = call.pid();
       const host = pid === undefined || call.end() !== undefined ? undefined : this.#find(pid);
       // Its number may be another's by now: the shell is who reads its pipe.
-      if (pid !== undefined && host !== undefined && inputOf(host.pid) === `${call.inside}/in`) return { call, pid };
+      if (pid !== undefined && host !== undefined && targetOf(host.pid, "0") === `${call.inside}/in`)
+        return { call, pid };
       call.remove();
     }
     const call = new Call(run);
@@ -293,6 +300,7 @@ export class SandboxCommands {
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", raise);
+      this.#calls.delete(call.id);
     }
   }
 
@@ -310,9 +318,27 @@ export class SandboxCommands {
       truncated,
       ...(truncated ? { full: { stdout: `${call.inside}/out`, stderr: `${call.inside}/err` } } : {}),
     };
-    // What still runs in the background may write on, and its image names the files.
     if (!truncated && !this.#isUsed()) call.remove();
+    this.#sweep();
     return answer;
+  }
+
+  /** What still runs in the background may write on, and its image names the files; of the others the newest stay, to be read. */
+  #sweep(): void {
+    const run = this.#place.run();
+    // Whoever is root inside may have removed it.
+    const names = existsSync(join(run, "calls")) ? readdirSync(join(run, "calls")).sort() : [];
+    if (names.length <= keptCalls) return;
+    const shells = readdirSync(join(run, "shells")).map((name) => readFileSync(join(run, "shells", name), "utf8"));
+    const used = new Set([...shells, ...this.#calls, ...openCalls(this.#place.processes())]);
+    let bytes = 0;
+    let kept = 0;
+    for (const name of names.reverse()) {
+      if (used.has(name)) continue;
+      const call = new Call(run, name);
+      bytes += call.size("out") + call.size("err");
+      if (++kept > keptCalls || bytes > spillBytes) call.remove();
+    }
   }
 
   /** Whether anything but the root and idle shells runs. */
@@ -360,9 +386,24 @@ function passOutput(
 const fileName = (name: string): string =>
   /^[\w-]{1,64}$/.test(name) ? name : createHash("sha256").update(name).digest("hex");
 
-function inputOf(pid: number): string | undefined {
+/** Ids of the commands whose files a process has open. */
+function openCalls(pids: readonly number[]): string[] {
+  return pids.flatMap((pid) =>
+    descriptors(pid).flatMap((fd) => /\/calls\/([^/]+)\/[^/]+$/.exec(targetOf(pid, fd) ?? "")?.[1] ?? []),
+  );
+}
+
+function descriptors(pid: number): string[] {
   try {
-    return readlinkSync(`/proc/${pid}/fd/0`);
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+}
+
+function targetOf(pid: number, fd: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`);
   } catch {
     return undefined;
   }
@@ -372,6 +413,22 @@ const variables = (more: Readonly<Record<string, string>> | undefined): Record<s
   const own = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { ...Object.fromEntries(own), ...more };
 };
+
+/** A NUL ends a string for the kernel: what is behind it would be a word or a variable of its own. @throws BAD_ARGUMENT */
+function requireSendable(command: string | readonly string[], env: ExecOptions["env"] = {}): void {
+  const words = typeof command === "string" ? [command] : command;
+  if ([...words, ...Object.entries(env).flat()].some((one) => one.includes("\0"))) {
+    throw new RewindError("BAD_ARGUMENT", "A command or a variable holds a NUL character.", {
+      hint: "Give binary data as `input`.",
+    });
+  }
+  const bad = Object.keys(env).find((name) => name === "" || name.includes("="));
+  if (bad !== undefined) {
+    throw new RewindError("BAD_ARGUMENT", `"${bad}" is no name for a variable.`, {
+      hint: "Use a name without an equals sign.",
+    });
+  }
+}
 
 const signalName = (number: number): string =>
   Object.entries(os.signals).find(([, value]) => value === number)?.[0] ?? `signal ${number}`;

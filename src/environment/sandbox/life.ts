@@ -1,4 +1,5 @@
 // One life of a sandbox, from its namespaces' beginning to their end: each rewind begins another one on the restored layers.
+import { setMaxListeners } from "node:events";
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Native } from "../../native.ts";
@@ -77,6 +78,8 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     ...(fresh ? closeSettings() : []),
   ]);
   const over = new AbortController();
+  // Every command listens.
+  setMaxListeners(0, over.signal);
   void started.ended.then(() => over.abort());
   return {
     live,

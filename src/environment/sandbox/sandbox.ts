@@ -142,13 +142,22 @@ class Sandbox implements Environment {
   }
 
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
-  async resume(newest: Manifest | null): Promise<void> {
+  async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void> {
     const parked = this.#note.read();
     await this.#note.write(null, this.#options());
     if (this.#life !== undefined) return;
     if (parked?.files != null && this.#has(parked as Manifest)) this.#untold = await this.#begin(parked as Manifest);
-    else if (parked === undefined && newest !== null && this.#has(newest)) this.#untold = await this.#begin(newest);
-    else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+    else if (parked === undefined && newest !== null && this.#has(newest)) {
+      await this.#keepLeft(newest, keep);
+      this.#untold = await this.#begin(newest);
+    } else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+  }
+
+  /** What a killed owner's tools changed behind the newest pair. */
+  async #keepLeft(newest: Manifest, keep: ((found: Captured) => void) | undefined): Promise<void> {
+    const left = await this.#captureFiles();
+    const changes = await this.#changes(this.#filesOf(newest), this.#filesOf(left.manifest));
+    if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
   capture(): Capture {
@@ -270,7 +279,17 @@ class Sandbox implements Environment {
     await this.#note.write(parked ?? { files: null, processes: null }, this.#options());
   }
 
+  /** Before its first life: what a killed owner left. What ran has ended with it. */
+  async #captureFiles(): Promise<Captured> {
+    const start = performance.now();
+    const { name, bytes, problems } = await this.#layers.snapshot();
+    await this.#layers.sync(name);
+    const manifest = { files: name, processes: null };
+    return { manifest, problems: problems.map((one) => this.#told(one)), bytes, captureMs: performance.now() - start };
+  }
+
   async #capture(): Promise<Captured> {
+    if (this.#life === undefined) return this.#captureFiles();
     const start = performance.now();
     this.#written.clear();
     const { manifest, problems, bytes } = await captureTree({

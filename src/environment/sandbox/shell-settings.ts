@@ -10,20 +10,18 @@ const prefix = "__agentrewind";
 export const shellSettings = `PS1= PS2= PS4='+ '
 set +o history
 shopt -s expand_aliases
-${prefix}_done() {
-  local status=$?
-  if [ -n "\${${prefix}_call-}" ]; then
-    builtin printf 'exit %d\\n' "$status" >"$${prefix}_call/done"
-    unset ${prefix}_call
-  fi
-}
-PROMPT_COMMAND=${prefix}_done
-trap '[ -z "\${${prefix}_call-}" ] || builtin printf "signal 15\\n" >"$${prefix}_call/done"; exit 143' TERM
+trap '>"\${${prefix}_call-/nowhere}/signal-15"; exit 143' TERM
 `;
 
 export const jobControl = "set -m";
 
-/** The file that the shell reads for one command; `folder` is the command's, inside. */
+/** The file that the shell reads for one command; `folder` is the command's, inside. What is read from a file is not told of its jobs' beginnings. */
 export const shellCommand = (folder: string, hasInput: boolean): string => `${prefix}_call=${folder}
 { eval "$(<${folder}/command)"; } <${hasInput ? `${folder}/input` : "/dev/null"} >>${folder}/out 2>>${folder}/err
 `;
+
+/** The second line is read however the first one ended, an interrupt too, and needs nothing that a command can redefine. */
+export const shellLines = (folder: string): string => `. ${folder}/run\n>${folder}/exit-$?`;
+
+/** How the shell said that the command has ended: the name of a file. */
+export const shellEnd = /^(exit|signal)-(\d+)$/;

@@ -3,6 +3,7 @@ import {
   closeSync,
   constants,
   fchmodSync,
+  fchownSync,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -56,7 +57,10 @@ export class TreeFiles {
       const fd = openSync(unfinished, "wx", 0o666);
       try {
         for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
-        if (before !== undefined) fchmodSync(fd, before.mode & 0o7777);
+        if (before !== undefined) {
+          fchownSync(fd, before.uid, before.gid);
+          fchmodSync(fd, before.mode & 0o7777);
+        }
         renameSync(unfinished, place);
       } catch (error) {
         rmSync(unfinished, { force: true });

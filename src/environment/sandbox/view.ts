@@ -1,5 +1,5 @@
 // What a sandbox sees: the steps that make its file system out of the live folder and the host's.
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { workSuffix } from "./layers/layers.ts";
 
@@ -40,11 +40,21 @@ const plain = ["tmp", "shm", "dev", "run"] as const;
 
 /** Makes what the live folder needs; what is there stays. */
 export function prepareLive(live: string, overlays: readonly Overlay[]): void {
-  for (const { name } of overlays) {
-    for (const folder of Object.values(foldersOf(live, name))) mkdirSync(folder, { recursive: true });
+  for (const { name, lower } of overlays) {
+    const { upper, ...others } = foldersOf(live, name);
+    for (const folder of Object.values(others)) mkdirSync(folder, { recursive: true });
+    if (mkdirSync(upper, { recursive: true }) === undefined) continue;
+    // The root of an overlay is its upper folder as it is.
+    const { mode, uid, gid } = statSync(lower);
+    chownSync(upper, uid, gid);
+    chmodSync(upper, mode & 0o7777);
   }
-  for (const name of plain)
-    mkdirSync(join(live, name), { recursive: true, mode: name === "tmp" || name === "shm" ? 0o1777 : 0o755 });
+  for (const name of plain) {
+    const folder = join(live, name);
+    if (mkdirSync(folder, { recursive: true, mode: 0o755 }) === undefined) continue;
+    // The owner's umask is no part of it.
+    chmodSync(folder, name === "tmp" || name === "shm" ? 0o1777 : 0o755);
+  }
 }
 
 /** An overlay's option: commas end it, colons part lower folders. */
@@ -92,7 +102,7 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
     const { upper, work } = foldersOf(live, name);
     const data = `lowerdir=${escaped(lower)},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
     if (path !== "/") makeParents(path);
-    mount("overlay", "overlay", at(path), flag.noAtime, data);
+    mount("overlay", "overlay", at(path), flag.noAtime | flag.noDev, data);
   };
   const makeParents = (path: string): void => {
     for (let end = path.indexOf("/", 1); ; end = path.indexOf("/", end + 1)) {
@@ -114,10 +124,10 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
   for (const [target, name] of links) steps.push("symlink", target, at(`dev/${name}`));
   for (const folder of ["pts", "shm", "mqueue"]) steps.push("mkdir", at(`dev/${folder}`), "0755");
   mount("devpts", "devpts", at("dev/pts"), flag.noSuid | flag.noExec, "newinstance,ptmxmode=0666,mode=620,gid=5");
-  bind(join(live, "shm"), at("dev/shm"));
-  bind(join(live, "tmp"), at("tmp"));
+  bind(join(live, "shm"), at("dev/shm"), flag.noDev);
+  bind(join(live, "tmp"), at("tmp"), flag.noDev);
   steps.push("mkdir", at("run/agentrewind"), "0755");
-  bind(join(live, "run"), at("run/agentrewind"));
+  bind(join(live, "run"), at("run/agentrewind"), flag.noDev);
   if (kernelFeatures !== undefined) {
     steps.push("touch", at("run/criu.kdat"));
     bind(kernelFeatures, at("run/criu.kdat"), flag.readOnly);

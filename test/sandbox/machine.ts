@@ -1,0 +1,69 @@
+// One sandbox for a whole test file, and what its commands gave in short.
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SandboxOptions } from "../../src/environment/sandbox/options.ts";
+import { openSandbox } from "../../src/environment/sandbox/sandbox.ts";
+import type { Environment, ExecOptions, ExecResult } from "../../src/index.ts";
+import { openStore } from "../../src/store/store.ts";
+
+export const needed = ["native", "root", "loop", "btrfs", "overlay", "cgroup2", "namespaces", "criu"] as const;
+
+export interface Machine {
+  /** Holds everything of it. */
+  readonly base: string;
+  readonly workspace: string;
+  readonly store: string;
+  readonly environment: Environment;
+  exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
+  /** Standard output without its last line's end; what it says on standard error or a status is a failure. */
+  says(command: string, options?: ExecOptions): Promise<string>;
+  end(): Promise<void>;
+}
+
+export interface MachineOptions extends SandboxOptions {
+  /** Where its folder is made. */
+  readonly parent?: string;
+  /** Default: a new folder. */
+  readonly workspace?: string;
+}
+
+export async function openMachine({ parent = tmpdir(), workspace, ...options }: MachineOptions = {}): Promise<Machine> {
+  const base = mkdtempSync(join(realpathSync(tmpdir()), "agentrewind-machine-"));
+  const place = workspace ?? mkdtempSync(join(realpathSync(parent), "agentrewind-workspace-"));
+  const folder = join(base, "store");
+  mkdirSync(folder);
+  const store = openStore(folder);
+  const id = `test-${randomBytes(6).toString("hex")}`;
+  const objects = store.open(id).objects;
+  let generation = 0;
+  const environment = await openSandbox({
+    ...options,
+    workspace: place,
+    store: folder,
+    id,
+    objects,
+    raiseGeneration: () => ++generation,
+  });
+  await environment.resume?.(null);
+  const exec = (command: string | readonly string[], more: ExecOptions = {}) => environment.exec(command, more);
+  return {
+    base,
+    workspace: place,
+    store: folder,
+    environment,
+    exec,
+    async says(command, more) {
+      const { stdout, stderr, exitCode, signal } = await exec(command, more);
+      if (exitCode !== 0 || stderr !== "") throw new Error(`${command}: ${exitCode ?? signal}: ${stderr}`);
+      return stdout.replace(/\n$/, "");
+    },
+    async end() {
+      await environment.close();
+      store.close();
+      execFileSync("rm", ["-rf", base, ...(workspace === undefined ? [place] : [])]);
+    },
+  };
+}
