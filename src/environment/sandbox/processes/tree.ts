@@ -1,5 +1,6 @@
 // Captures the tree of a sandbox's processes with its files in one moment, and brings both back.
 import { release } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { type ErrorCode, RewindError } from "../../../errors.ts";
 import type { Manifest, Problem } from "../../environment.ts";
@@ -122,6 +123,7 @@ async function withoutMemory(
 const pidRoom = 200;
 const highestPid = 32_768;
 const lowestFree = 300;
+const wakeLooks = 10;
 
 export interface Brought {
   readonly life: Life;
@@ -154,9 +156,18 @@ export async function bringBack(
         if (script === "post-restore") await life.closeSettings();
       },
     });
+    await untilAsleep(plan);
     return [];
   };
   return { life, ready };
+}
+
+/** What slept in a system call when it was dumped enters it again: a dump before that would be of another state. What is busy is not waited for long. */
+async function untilAsleep({ group }: LifePlan): Promise<void> {
+  for (let looks = 0; looks < wakeLooks; looks++) {
+    if (!processInfos(group.processes()).some(({ state }) => state === "R")) return;
+    await sleep(1);
+  }
 }
 
 /** Of an image: what `bringBack` would say. */
