@@ -12,6 +12,7 @@ type Words = (...groups: string[]) => string;
 const causes: readonly (readonly [pattern: RegExp, words: Words])[] = [
   [/External socket is used|name-less external socket/, () => outsideSocket],
   [/Unix socket \d+ with(?:out| unreachable) peer|Dangling connection/, () => outsideSocket],
+  [/Unable to+ cut (\S+) from (\S+)/, (name) => `its Unix socket was bound as ${name}, and renamed`],
   [/In-flight connection/, () => "a connection to it is just being made: try again"],
   [/Can't dump file (\d+) of that type \[\d+\] \((?:\S+ )?(?:anon_inode:)?\[?io_uring\]?\)/, () => "it uses io_uring"],
   [/Can't dump file (\d+) of that type \[(\d+)\] \((\S+) (.*)\)$/, (fd, mode, _, info) => openThing(fd, mode, info)],

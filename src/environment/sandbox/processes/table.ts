@@ -27,7 +27,7 @@ export function recordProcesses(infos: readonly ProcessInfo[], shells: ReadonlyS
     .map((one) => {
       const status = attempt(() => readFileSync(`/proc/${one.pid}/status`, "latin1"), "");
       const field = (name: string): string[] =>
-        (new RegExp(`^${name}:\\s*(.*)$`, "m").exec(status)?.[1] ?? "").trim().split(/\s+/).filter(Boolean);
+        (new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1] ?? "").trim().split(/\s+/).filter(Boolean);
       const sockets = socketsOf([one.pid]);
       return {
         pid: one.inside,
