@@ -58,7 +58,7 @@ describe.skipIf(lacking(...needed))("processes without their memory", () => {
     await open({}, "off");
     await start("plain");
     await held.sh("cd sub; umask 027; export HELD_TINT=red");
-    await start("tuned", "", "/dev/null");
+    await start("tuned", "", "../tuned.log");
     await held.sh(
       "setpriv --reuid=65534 --regid=65533 --clear-groups sleep 100002 & until pgrep -xf 'sleep 100002'; do :; done",
     );
@@ -86,7 +86,9 @@ describe.skipIf(lacking(...needed))("processes without their memory", () => {
     expect(message).toContain("(python3) (relaunched: its memory is not what it was)");
     await until(async () => (await answer("plain")) !== "" && (await answer("tuned")) !== "");
     expect(await answer("plain")).toMatch(/^\d+ \S+\/workspace 0 None 18$/);
-    expect(await answer("tuned")).toMatch(/^\d+ \S+\/workspace\/sub 0 red 23$/);
+    expect(await answer("tuned"), readFileSync(held.path("tuned.log"), "utf8")).toMatch(
+      /^\d+ \S+\/workspace\/sub 0 red 23$/,
+    );
     expect(await held.sh("stat -c '%u %g' /proc/$(pgrep -xf 'sleep 100002')")).toBe("65534 65533");
     expect(readFileSync(held.path("plain.log"), "utf8")).toBe("began\nbegan\n");
   });
