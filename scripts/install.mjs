@@ -14,38 +14,39 @@ function say(sentence) {
   console.log(`agentrewind: ${sentence}`);
 }
 
-/** The program that makes sandboxes: static, because it also runs where the libraries are others. */
-const program = join(native, "build", "Release", "agentrewind-sandbox");
+/** The program that makes sandboxes: static, because it also runs where the libraries are others. The library is loaded into CRIU. */
+const inSandboxes = [
+  {
+    name: "agentrewind-sandbox",
+    how: ["-static"],
+    isPart: (file) => file.endsWith(".c") && !file.endsWith("limits.c"),
+  },
+  { name: "agentrewind-limits.so", how: ["-shared", "-fPIC"], isPart: (file) => file.endsWith("limits.c") },
+];
 
-function programSources() {
+function buildForSandboxes() {
   const folder = join(native, "sandbox");
-  return readdirSync(folder).map((name) => join(folder, name));
-}
-
-function buildProgram() {
-  const files = programSources();
-  if (existsSync(program) && files.every((file) => statSync(file).mtimeMs < statSync(program).mtimeMs)) return;
-  mkdirSync(dirname(program), { recursive: true });
-  const made = `${program}.${process.pid}`;
-  const args = [
-    "-static",
-    "-O2",
-    "-std=gnu11",
-    "-Wall",
-    "-Wextra",
-    "-o",
-    made,
-    ...files.filter((file) => file.endsWith(".c")),
-  ];
-  const run = spawnSync(process.env.CC ?? "cc", args, { encoding: "utf8" });
-  if (run.status === 0) return renameSync(made, program);
-  const reason =
-    run.error?.message ??
-    run.stderr.split("\n").find((line) => /error|cannot find/.test(line)) ??
-    `status ${run.status}`;
-  say(
-    `the program for sandboxes could not be built (${reason.trim()}); directories work without it; to get it, install a C compiler with its static library and run \`npm rebuild agentrewind\`.`,
-  );
+  const files = readdirSync(folder).map((name) => join(folder, name));
+  for (const { name, how, isPart } of inSandboxes) {
+    const target = join(native, "build", "Release", name);
+    if (existsSync(target) && files.every((file) => statSync(file).mtimeMs < statSync(target).mtimeMs)) continue;
+    mkdirSync(dirname(target), { recursive: true });
+    const made = `${target}.${process.pid}`;
+    const args = [...how, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-o", made, ...files.filter(isPart)];
+    const run = spawnSync(process.env.CC ?? "cc", args, { encoding: "utf8" });
+    if (run.status === 0) {
+      renameSync(made, target);
+      continue;
+    }
+    const reason =
+      run.error?.message ??
+      run.stderr.split("\n").find((line) => /error|cannot find/.test(line)) ??
+      `status ${run.status}`;
+    say(
+      `the program for sandboxes could not be built (${reason.trim()}); directories work without it; to get it, install a C compiler with its static library and run \`npm rebuild agentrewind\`.`,
+    );
+    return;
+  }
 }
 
 function sources() {
@@ -116,4 +117,4 @@ if (process.platform !== "linux") {
   }
 }
 
-if (process.platform === "linux" && process.env.AGENTREWIND_SKIP_NATIVE !== "1") buildProgram();
+if (process.platform === "linux" && process.env.AGENTREWIND_SKIP_NATIVE !== "1") buildForSandboxes();

@@ -17,7 +17,7 @@
 
 #include "program.h"
 
-enum { child_limit = 64, images_fd = 9, prefix_fd = 8, criu_fd = 3 };
+enum { child_limit = 64, images_fd = 9, prefix_fd = 8, library_fd = 7, criu_fd = 3 };
 
 struct child {
   pid_t pid;
@@ -92,10 +92,11 @@ static int move_to(int fd, int target) {
 }
 
 /* In the sandbox's mount, pid and network namespaces, in the host's others: those are what CRIU then takes for its own, and leaves alone. */
-static void become_criu(int init, int socket, const int folders[2], int cgroup, pid_t pid, char **command) {
+static void become_criu(int init, int socket, const int files[3], int cgroup, pid_t pid, char **command) {
   /* Out of the way of the numbers that are about to be given out. */
-  int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(folders[0], F_DUPFD_CLOEXEC, 20);
-  int high_images = fcntl(folders[1], F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 20);
+  int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(files[0], F_DUPFD_CLOEXEC, 20);
+  int high_images = fcntl(files[1], F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 20);
+  int high_library = files[2] < 0 ? -1 : fcntl(files[2], F_DUPFD_CLOEXEC, 20);
   if (setns(init, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0) _exit(125);
   pid_t inside = fork_into(0, high_cgroup, pid);
   if (inside < 0) _exit(124);
@@ -116,29 +117,31 @@ static void become_criu(int init, int socket, const int folders[2], int cgroup, 
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++) dup2(null, fd);
   if (move_to(high_socket, criu_fd) < 0 || move_to(high_prefix, prefix_fd) < 0 || move_to(high_images, images_fd) < 0) _exit(123);
-  const int kept[] = {criu_fd, prefix_fd, images_fd, -1};
-  close_others(kept);
   clearenv();
+  if (high_library >= 0 && (move_to(high_library, library_fd) < 0 || setenv("LD_PRELOAD", "/proc/self/fd/7", 1) < 0)) _exit(121);
+  const int kept[] = {criu_fd, prefix_fd, images_fd, high_library < 0 ? -1 : library_fd, -1};
+  close_others(kept);
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   execv(command[0], command);
   _exit(122);
 }
 
-/* Strings: the init's pid, the images folder, the prefix, the cgroup, the pid inside (0: any), the command. */
+/* Strings: the init's pid, the images folder, the prefix, the cgroup, the pid inside (0: any), a library to load into it ("": none), the command. */
 static void start_criu(uint32_t id, struct fields given) {
-  if (given.count < 6) return put_failed(id, EINVAL, "read the request");
+  if (given.count < 7) return put_failed(id, EINVAL, "read the request");
   if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
   int init = (int)syscall(SYS_pidfd_open, atoi(given.item[0]), 0);
   int images = open(given.item[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int prefix = open(given.item[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int cgroup = open(given.item[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int library = given.item[5][0] == 0 ? -1 : open(given.item[5], O_RDONLY | O_CLOEXEC);
   int pair[2] = {-1, -1};
   pid_t pid = -1;
   if (init >= 0 && images >= 0 && prefix >= 0 && cgroup >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
     pid = fork();
     if (pid == 0) {
-      const int folders[2] = {prefix, images};
-      become_criu(init, pair[1], folders, cgroup, atoi(given.item[4]), given.item + 5);
+      const int files[3] = {prefix, images, library};
+      become_criu(init, pair[1], files, cgroup, atoi(given.item[4]), given.item + 6);
     }
   }
   int error = errno;
@@ -146,6 +149,7 @@ static void start_criu(uint32_t id, struct fields given) {
   close(images);
   close(prefix);
   close(cgroup);
+  close(library);
   close(pair[1]);
   if (pid < 0) {
     close(pair[0]);

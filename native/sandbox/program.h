@@ -8,7 +8,7 @@
 /* Frames between the owner and the keeper: u32 length of what follows, u32 id, u8 kind, payload; little endian. */
 enum frame_kind {
   FRAME_START = 1,   /* -> strings: instructions, see launch.c */
-  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, first pid, command...; opens the channel of that id */
+  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, first pid, library, command...; opens the channel of that id */
   FRAME_DATA = 3,    /* <-> one message of the channel's socket */
   FRAME_CLOSE = 4,   /* -> ends the channel's process; answered by FRAME_ENDED */
   FRAME_ENDED = 5,   /* <- i32 wait status: the channel's process or the init has ended */

@@ -5,10 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "agentrewind";
 import { type EnvironmentInitializer, environmentSuite } from "agentrewind/conformance";
-import { afterAll, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
+import { type Image, openImage } from "../../src/environment/sandbox/layers/image.ts";
 import { openSandbox } from "../../src/environment/sandbox/sandbox.ts";
+import { loadNative, type Native } from "../../src/native.ts";
 import { openStore } from "../../src/store/store.ts";
 import { lacking } from "../capabilities.ts";
+import { mkfsBtrfs } from "../helpers/tools.ts";
 import { makePlace } from "../helpers/workspace.ts";
 
 const needed = ["native", "root", "loop", "btrfs", "overlay", "cgroup2", "namespaces", "criu"] as const;
@@ -17,7 +20,13 @@ if (lacking(...needed)) test.skip(`the sandbox needs ${needed.join(", ")}`);
 else {
   const shared = realpathSync(mkdtempSync(join(tmpdir(), "agentrewind-sandboxes-")));
   const store = openStore(shared);
-  afterAll(() => {
+  // Mounted for the whole file: each environment would mount and unmount it.
+  let image: Image;
+  beforeAll(async () => {
+    image = await openImage({ store: shared, native: loadNative().native as Native, mkfs: mkfsBtrfs() });
+  });
+  afterAll(async () => {
+    await image.close();
     store.close();
     rmSync(shared, { recursive: true });
   });

@@ -7,7 +7,15 @@ import { ImageStore } from "../../src/environment/sandbox/processes/image-store.
 import { isSameImage } from "../../src/environment/sandbox/processes/same-image.ts";
 import { makePlace } from "../helpers/workspace.ts";
 
-const about = { files: "s1", lastPid: 7, processes: [], ports: [8080], criu: "4.2", kernel: "6.18" };
+const about = {
+  kind: "memory" as const,
+  files: "s1",
+  lastPid: 7,
+  processes: [],
+  ports: [8080],
+  criu: "4.2",
+  kernel: "6.18",
+} as const;
 
 describe("F-64", () => {
   const open = (): { images: ImageStore; folder: string } => {

@@ -3,7 +3,14 @@ import { expect, test } from "vitest";
 import { RewindError } from "../../src/errors.ts";
 import { cleanLesson, lessonLimit } from "../../src/session/lessons.ts";
 import { maskSecrets } from "../../src/session/mask.ts";
-import { listText, type Programs, programsOf, type RewindMessageParts, refusalText, rewindMessage } from "../../src/session/texts.ts";
+import {
+  listText,
+  type Programs,
+  programsOf,
+  type RewindMessageParts,
+  refusalText,
+  rewindMessage,
+} from "../../src/session/texts.ts";
 import { checkpointTool, listCheckpointsTool, rewindTool } from "../../src/session/tools.ts";
 import type { Checkpoint } from "../../src/session/types.ts";
 
@@ -196,10 +203,14 @@ test("the message says what became of running programs", () => {
     rewindMessage(parts({ programs }))
       .split("\n")
       .find((line) => /programs/i.test(line) && !line.startsWith("What was done"));
-  expect(lineOf("back")).toBe("Running programs, shells and background jobs are back as they were then, with their memory.");
+  expect(lineOf("back")).toBe(
+    "Running programs, shells and background jobs are back as they were then, with their memory.",
+  );
   expect(lineOf("ended")).toBe("No programs run in the background now: none did then.");
   expect(lineOf("kept")).toBe("Running programs were left as they are.");
-  expect(rewindMessage(parts({ programs: "back" }))).toContain("in this conversation, in the files and in running programs.");
+  expect(rewindMessage(parts({ programs: "back" }))).toContain(
+    "in this conversation, in the files and in running programs.",
+  );
   const state = { processes: "p" };
   expect([
     programsOf(false, state, false),

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { getSystemErrorName } from "node:util";
 import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
-import { Call, type CallEnd, tell } from "./calls.ts";
+import { Call, type CallEnd, type CallRequest, tell } from "./calls.ts";
 import { type ProcessInfo, processInfos } from "./proc.ts";
 import { jobControl, shellCommand, shellLines, shellSettings } from "./shell-settings.ts";
 
@@ -78,6 +78,28 @@ export class SandboxCommands {
     const results = [...this.#running.values()];
     for (const control of this.#running.keys()) control.abort();
     await Promise.allSettled(results);
+  }
+
+  /** Numbers, inside, of the persistent shells. */
+  shells(): Set<number> {
+    const run = this.#place.run();
+    const pids = readdirSync(join(run, "shells")).map((name) =>
+      new Call(run, readFileSync(join(run, "shells", name), "utf8")).pid(),
+    );
+    return new Set(pids.filter((pid) => pid !== undefined));
+  }
+
+  /** Starts a program that nobody waits for. Null where it runs after `watchedMs`; else how it has ended. */
+  async launch(request: CallRequest, watchedMs: number): Promise<string | null> {
+    const call = new Call(this.#place.run());
+    call.make();
+    call.request(request);
+    await this.#tellRoot(call.id);
+    const end = await call.until(() => call.end(), AbortSignal.timeout(watchedMs));
+    if (end === undefined) return null;
+    call.remove();
+    if (end.kind === "exit") return `exit status ${end.code}`;
+    return end.kind === "signal" ? signalName(end.signal) : getSystemErrorName(-end.errno);
   }
 
   async #exec(

@@ -31,6 +31,8 @@ export interface CriuPlace {
   readonly cgroup: string;
   /** Its pid inside; 0: any. */
   readonly pid: number;
+  /** Host path of a library that is loaded into it; undefined for none. */
+  readonly library: string | undefined;
   readonly command: readonly string[];
 }
 
@@ -115,6 +117,7 @@ export class Keeper {
       place.prefix,
       place.cgroup,
       `${place.pid}`,
+      place.library ?? "",
       ...place.command,
     ]);
     return {

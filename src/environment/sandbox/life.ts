@@ -7,6 +7,7 @@ import type { SandboxGroup } from "./cgroup.ts";
 import { SandboxCommands } from "./commands.ts";
 import type { Keeper, Started } from "./keeper.ts";
 import type { CriuChannel, CriuProgram } from "./processes/criu-channel.ts";
+import { limitsLibrary } from "./program.ts";
 import { closeSettings, type Overlay, prepareLive, viewSteps } from "./view.ts";
 
 /** What all lives of one sandbox share. */
@@ -22,6 +23,10 @@ export interface LifePlan {
   readonly network: "host" | "own";
   readonly workspace: string;
   readonly criu: { readonly program: CriuProgram; readonly kernelFeatures: string } | undefined;
+  /** What a rewind does with processes. */
+  readonly processes: "restore" | "relaunch" | "stop";
+  /** Why they do not come back with their memory; "" where they do. */
+  readonly whyNoMemory: string;
 }
 
 export interface Life {
@@ -92,7 +97,16 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
       const { prefix, command } = criu.program;
       // What restores belongs to the tree with what it restores; what dumps must not be part of what it dumps.
       const cgroup = fresh || pid === 0 ? group.init : group.tree;
-      return keeper.criu({ init: started.pid, images, prefix, cgroup, pid, command: [...command, "swrk", "3"] });
+      const library = limitsLibrary();
+      return keeper.criu({
+        init: started.pid,
+        images,
+        prefix,
+        cgroup,
+        pid,
+        library,
+        command: [...command, "swrk", "3"],
+      });
     },
     closeSettings: () => keeper.change(started.pid, closeSettings()),
     async end() {

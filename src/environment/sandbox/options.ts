@@ -5,6 +5,11 @@ import type { Objects } from "../../store/objects.ts";
 export interface SandboxOptions {
   /** "host" (the default): the sandbox shares the host's network. "own": a network of its own with nothing but loopback. */
   readonly network?: "host" | "own" | undefined;
+  /**
+   * What a rewind does with processes. "restore" (the default where there is CRIU): they come back with their memory; where CRIU refuses, as with "relaunch". "relaunch" (the
+   * default without it): what was started in the background is started again, with its command, folder, variables and output. "stop": they are ended.
+   */
+  readonly processes?: "restore" | "relaunch" | "stop" | undefined;
   /** Folder of a root file system in the place of the host's own. */
   readonly rootfs?: string | undefined;
   /** Folders on other mounts that the sandbox sees and may change as well; the workspace's is found by itself. */
@@ -15,6 +20,7 @@ export interface SandboxOptions {
 
 export const sandboxOptions = z.strictObject({
   network: z.enum(["host", "own"]).optional(),
+  processes: z.enum(["restore", "relaunch", "stop"]).optional(),
   rootfs: z.string().min(1).optional(),
   mounts: z.array(z.string().min(1)).readonly().optional(),
   hide: z.array(z.string().min(1)).readonly().optional(),

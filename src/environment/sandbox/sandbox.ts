@@ -29,11 +29,17 @@ import { ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
 import { portsInUse } from "./processes/table.ts";
-import { bringBack, captureTree } from "./processes/tree.ts";
+import { bringBack, captureTree, foreseen, refusalOf } from "./processes/tree.ts";
 import { sandboxProgram } from "./program.ts";
 import { putPaths } from "./put.ts";
 import { findCriu, findMkfsBtrfs } from "./tools.ts";
 import { TreeFiles } from "./tree-files.ts";
+
+/** What a restore leaves as it is. */
+interface Kept {
+  readonly state: string;
+  readonly paths: readonly string[];
+}
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
@@ -59,7 +65,9 @@ async function planLife(place: SandboxPlace): Promise<LifePlan> {
   if (program === undefined) throw unavailable("the program for sandboxes was not built");
   if (mount === undefined) throw unavailable("cgroup v2 is not mounted");
   const overlays = planOverlays(place);
-  const { tool } = await findCriu();
+  const { tool, reason } = await findCriu();
+  const { processes = tool === null ? "relaunch" : "restore" } = place;
+  if (processes === "restore" && tool === null) throw unavailable(`processes cannot be restored: ${reason}`);
   return {
     keeper: Keeper.open(program),
     native: loaded.native,
@@ -71,6 +79,8 @@ async function planLife(place: SandboxPlace): Promise<LifePlan> {
     network: place.network ?? "host",
     workspace: place.workspace,
     criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
+    processes,
+    whyNoMemory: processes === "restore" ? "" : tool === null ? reason : "its memory is not kept",
   };
 }
 
@@ -97,6 +107,8 @@ class Sandbox implements Environment {
   #last: Manifest | undefined;
   /** Absolute paths that the owner wrote since the last capture. */
   readonly #written = new Set<string>();
+  /** Of the beginning of this life, where nobody was told yet. */
+  #untold: readonly Problem[] = [];
 
   constructor(place: SandboxPlace, plan: LifePlan, layers: Layers, images: ImageStore, lacks: readonly string[]) {
     this.#place = place;
@@ -110,7 +122,7 @@ class Sandbox implements Environment {
       { layer: "tmp", at: "/tmp" },
       { layer: "shm", at: "/dev/shm" },
     ];
-    const processes = plan.criu !== undefined;
+    const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
       processes,
@@ -124,8 +136,9 @@ class Sandbox implements Environment {
   }
 
   async probe() {
-    const processes = this.#plan.criu === undefined ? "without processes: there is no CRIU" : "files and processes";
-    return { status: "available" as const, reason: `${processes}, layers on ${this.#layers.kind}` };
+    const { processes, whyNoMemory } = this.#plan;
+    const what = processes === "restore" ? "files and processes" : `without the memory of processes: ${whyNoMemory}`;
+    return { status: "available" as const, reason: `${what}, layers on ${this.#layers.kind}` };
   }
 
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
@@ -133,10 +146,10 @@ class Sandbox implements Environment {
     const parked = this.#note.read();
     await this.#note.write(null, this.#options());
     if (this.#life !== undefined) return;
-    if (parked?.files != null && this.#has(parked as Manifest)) await this.#begin(parked as Manifest);
+    if (parked?.files != null && this.#has(parked as Manifest)) this.#untold = await this.#begin(parked as Manifest);
     else if (parked === undefined && newest !== null && this.#has(newest)) {
       await this.#keepLeft(newest, keep);
-      await this.#begin(newest);
+      this.#untold = await this.#begin(newest);
     } else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
   }
 
@@ -176,12 +189,16 @@ class Sandbox implements Environment {
       reason: "was written after the state that was left, and stays as it is",
     }));
     const restored = without(changes, (path) => covers([...kept, ...uncaptured], this.#absolute(path)));
-    if (dryRun) return { generation: this.#generation, restored, notRestored };
+    if (dryRun) {
+      const lost = foreseen(this.#plan, this.#images, manifest.processes);
+      return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
+    }
     this.#requirePorts(manifest);
     const left = uncaptured.length + kept.size > 0 ? (await this.#layers.snapshot()).name : undefined;
-    await this.#begin(manifest, left === undefined ? undefined : { state: left, paths: [...kept, ...uncaptured] });
+    const keeps = left === undefined ? undefined : { state: left, paths: [...kept, ...uncaptured] };
+    const lost = await this.#begin(manifest, keeps);
     this.#generation = this.#place.raiseGeneration();
-    return { generation: this.#generation, restored, notRestored };
+    return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
   }
 
   async diff(from: Manifest, to: Manifest): Promise<FileChanges> {
@@ -283,24 +300,40 @@ class Sandbox implements Environment {
       last: this.#last,
     });
     this.#last = manifest;
-    return { manifest, problems: problems.map((one) => this.#told(one)), bytes, captureMs: performance.now() - start };
+    const untold = this.#untold;
+    this.#untold = [];
+    return {
+      manifest,
+      problems: [...untold, ...problems.map((one) => this.#told(one))],
+      bytes,
+      captureMs: performance.now() - start,
+    };
   }
 
-  /** Ends the life that there is and begins the one of the manifest. */
-  async #begin(
-    manifest: Manifest,
-    keep?: { readonly state: string; readonly paths: readonly string[] },
-  ): Promise<void> {
+  /** Ends the life that there is and begins the one of the manifest. Gives the processes that are not what they were. */
+  async #begin(manifest: Manifest, keep?: Kept): Promise<readonly Problem[]> {
+    try {
+      return await this.#beginWith(manifest, keep);
+    } catch (error) {
+      const refused = refusalOf(error, "PROCESSES_NOT_RESTORED");
+      if (refused === undefined) throw error;
+      return this.#beginWith(manifest, keep, refused);
+    }
+  }
+
+  async #beginWith(manifest: Manifest, keep?: Kept, refused?: readonly Problem[]): Promise<readonly Problem[]> {
     await this.#life?.commands.settle();
     await this.#life?.end();
     this.#life = undefined;
+    this.#untold = [];
     await this.#layers.reset(this.#filesOf(manifest));
-    const { life, ready } = await bringBack(this.#plan, this.#layers.live(), this.#images, manifest.processes);
+    const { life, ready } = await bringBack(this.#plan, this.#layers.live(), this.#images, manifest.processes, refused);
     this.#life = life;
     if (keep !== undefined) await this.#put(keep.state, keep.paths);
-    await ready();
+    const lost = await ready();
     this.#written.clear();
     this.#last = keep === undefined ? manifest : undefined;
+    return lost;
   }
 
   async #restorePaths(

@@ -45,6 +45,7 @@ export async function findCriu(
   search: Search & { readonly refuse?: (program: CriuProgram) => Promise<string | null> } = {},
 ): Promise<Found<CriuProgram>> {
   if (process.platform !== "linux") return notHere("CRIU exists for Linux only");
+  if (process.env.AGENTREWIND_CRIU === "off") return notHere("CRIU is switched off (AGENTREWIND_CRIU=off)");
   if (process.getuid?.() !== 0) return { ...notHere("CRIU is used by root only"), hint: "Run it as root." };
   const reasons: string[] = [];
   let inconclusive = false;

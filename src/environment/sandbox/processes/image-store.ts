@@ -15,6 +15,8 @@ import {
 
 /** What is kept beside CRIU's files (F-64). */
 export interface ImageAbout {
+  /** "memory": CRIU's files, with which the processes go on. "table": only what is told here, with which they are started again. */
+  readonly kind: "memory" | "table";
   /** The state of the files with which it was made. */
   readonly files: string;
   /** Highest number of a process in it, in the sandbox's numbering. */
@@ -26,11 +28,29 @@ export interface ImageAbout {
   readonly kernel: string;
 }
 
+/** All numbers are the sandbox's. */
 export interface ImageProcess {
   readonly pid: number;
   readonly parent: number;
+  /** The tree's root, a persistent shell, a shell's own fork, what one of these has started, or anything below that. */
+  readonly role: "root" | "shell" | "subshell" | "background" | "inner";
+  /** The kernel's name of it. */
+  readonly command: string;
   readonly argv: readonly string[];
   readonly cwd: string;
+  /** As it was started. */
+  readonly env: readonly string[];
+  /** User, group and groups. */
+  readonly ids: readonly [user: number, group: number, groups: readonly number[]];
+  /** Octal. */
+  readonly umask: string;
+  /** What its first three descriptors are: paths, or "pipe:[…]" and the like. */
+  readonly streams: readonly string[];
+  /** TCP ports that it listens on. */
+  readonly ports: readonly number[];
+  /** Processors that it may run on, and its personality(2): CRIU restores neither. */
+  readonly cpus: string;
+  readonly personality: string;
 }
 
 const aboutName = "about.json";

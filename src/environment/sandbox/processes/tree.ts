@@ -1,13 +1,17 @@
 // Captures the tree of a sandbox's processes with its files in one moment, and brings both back.
 import { release } from "node:os";
+import { isDeepStrictEqual } from "node:util";
+import { type ErrorCode, RewindError } from "../../../errors.ts";
 import type { Manifest, Problem } from "../../environment.ts";
 import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
 import { processInfos } from "../proc.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
-import type { ImageStore } from "./image-store.ts";
+import type { ImageAbout, ImageStore } from "./image-store.ts";
+import { foretold, startAgain, type WithoutMemory, wouldStart } from "./relaunch.ts";
 import { isSameImage } from "./same-image.ts";
-import { listeningPorts, recordProcesses } from "./table.ts";
+import { recordProcesses, unkeptSettings } from "./table.ts";
+import { watchedFolders } from "./watched-folders.ts";
 
 interface CaptureRequest {
   readonly life: Life;
@@ -24,29 +28,43 @@ interface CapturedTree {
   readonly bytes: number;
 }
 
-export async function captureTree({ life, plan, layers, images, last }: CaptureRequest): Promise<CapturedTree> {
-  const infos = processInfos(plan.group.processes());
+export async function captureTree(request: CaptureRequest): Promise<CapturedTree> {
+  const { plan, layers } = request;
   // The root alone holds no state.
-  if (infos.length <= 1) {
+  if (plan.group.processes().length <= 1) {
     const { name, bytes, problems } = await layers.snapshot();
     return { manifest: { files: name, processes: null }, problems, bytes };
   }
-  if (plan.criu === undefined) return withoutProcesses(plan, layers);
+  if (plan.processes !== "restore") return withoutMemory(request, plan.processes, plan.whyNoMemory);
+  try {
+    return await withMemory(request);
+  } catch (error) {
+    const refused = refusalOf(error, "PROCESSES_NOT_CAPTURED");
+    if (refused === undefined) throw error;
+    const captured = await withoutMemory(request, "relaunch", "not all processes can be captured");
+    return { ...captured, problems: [...refused, ...captured.problems] };
+  }
+}
+
+async function withMemory({ life, plan, layers, images, last }: CaptureRequest): Promise<CapturedTree> {
   const folder = images.begin();
   try {
     let snapshot: LayerSnapshot | undefined;
-    let about: ReturnType<typeof describe> | undefined;
+    let about: Omit<ImageAbout, "files"> | undefined;
+    const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
     const dumped = await dumpTree(await life.criu(folder, 0), {
       images: folder,
       pid: rootPid,
+      proc: `/proc/${life.pid}/root/proc`,
       leaveRunning: true,
+      ...(watched === undefined ? {} : { watchedFolders: watched }),
       async onFrozen() {
         snapshot = await layers.snapshot();
-        about = describe(plan);
+        about = describe(plan, life, "memory");
       },
     });
     if (snapshot === undefined || about === undefined) throw new Error("CRIU did not say when the tree stood still");
-    const problems = [...snapshot.problems, ...dumped.problems];
+    const problems = [...snapshot.problems, ...dumped.problems, ...unkeptSettings(about.processes)];
     if (last?.processes != null && (await isSameImage(folder, images.path(last.processes)))) {
       await images.discard(folder);
       return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes };
@@ -59,28 +77,42 @@ export async function captureTree({ life, plan, layers, images, last }: CaptureR
   }
 }
 
-function describe(plan: LifePlan) {
+/** What CRIU has against it; undefined for any other error. */
+export function refusalOf(error: unknown, code: ErrorCode): readonly Problem[] | undefined {
+  if (!(error instanceof RewindError) || error.code !== code) return undefined;
+  const { problems, timedOut } = error.details as { problems?: readonly Problem[]; timedOut?: boolean };
+  return timedOut === true ? [{ path: "processes", reason: error.message }] : (problems ?? []);
+}
+
+function describe(plan: LifePlan, life: Life, kind: ImageAbout["kind"]): Omit<ImageAbout, "files"> {
   const infos = processInfos(plan.group.processes());
+  const processes = recordProcesses(infos, life.commands.shells());
   return {
+    kind,
     lastPid: Math.max(...infos.map(({ inside }) => inside)),
-    processes: recordProcesses(infos),
-    ports: listeningPorts(infos),
+    processes,
+    ports: [...new Set(processes.flatMap(({ ports }) => ports))].sort((a, b) => a - b),
     criu: plan.criu?.program.version ?? "",
     kernel: release(),
   };
 }
 
-async function withoutProcesses(plan: LifePlan, layers: Layers): Promise<CapturedTree> {
+/** The files, and what there is to tell of the processes, in one moment. */
+async function withoutMemory(
+  { life, plan, layers, images, last }: CaptureRequest,
+  how: WithoutMemory,
+  why: string,
+): Promise<CapturedTree> {
   await plan.group.freeze();
   try {
     const { name, bytes, problems } = await layers.snapshot();
-    const lost = recordProcesses(processInfos(plan.group.processes()))
-      .filter(({ pid }) => pid !== rootPid)
-      .map(({ argv }) => ({
-        path: argv.join(" "),
-        reason: "a process, which a rewind does not bring back: there is no CRIU",
-      }));
-    return { manifest: { files: name, processes: null }, problems: [...problems, ...lost], bytes };
+    const about = { ...describe(plan, life, "table"), files: name };
+    const told = [...problems, ...foretold(about.processes, how, why)];
+    const before = last?.processes == null ? undefined : images.about(last.processes);
+    if (before?.kind === "table" && isDeepStrictEqual(before.processes, about.processes)) {
+      return { manifest: { files: name, processes: last?.processes ?? null }, problems: told, bytes };
+    }
+    return { manifest: { files: name, processes: images.commit(images.begin(), about) }, problems: told, bytes };
   } finally {
     plan.group.thaw();
   }
@@ -91,18 +123,30 @@ const pidRoom = 200;
 const highestPid = 32_768;
 const lowestFree = 300;
 
-/** The processes begin to run with `ready`: until then files may be put in place. */
+export interface Brought {
+  readonly life: Life;
+  /** The processes begin to run; until then files may be put in place. Gives those that are not what they were. */
+  ready(): Promise<readonly Problem[]>;
+}
+
+/** @param refused what CRIU had against it a moment before: they are started again */
 export async function bringBack(
   plan: LifePlan,
   live: string,
   images: ImageStore,
   processes: string | null,
-): Promise<{ life: Life; ready: () => Promise<void> }> {
-  if (processes === null) return { life: await beginLife(plan, live, undefined), ready: async () => {} };
-  const { lastPid } = images.about(processes);
-  const after = lastPid + 2 * pidRoom < highestPid ? lastPid + pidRoom : lowestFree;
+  refused?: readonly Problem[],
+): Promise<Brought> {
+  if (processes === null) return { life: await beginLife(plan, live, undefined), ready: async () => [] };
+  const about = images.about(processes);
+  if (about.kind === "table" || plan.processes !== "restore" || refused !== undefined) {
+    const life = await beginLife(plan, live, undefined);
+    const ready = async () => [...(refused ?? []), ...(await startAgain(life, about.processes, withoutMemoryOf(plan)))];
+    return { life, ready };
+  }
+  const after = about.lastPid + 2 * pidRoom < highestPid ? about.lastPid + pidRoom : lowestFree;
   const life = await beginLife(plan, live, after);
-  const ready = async (): Promise<void> => {
+  const ready = async (): Promise<[]> => {
     const folder = images.path(processes);
     await restoreTree(await life.criu(folder, after + 1), {
       images: folder,
@@ -110,6 +154,18 @@ export async function bringBack(
         if (script === "post-restore") await life.closeSettings();
       },
     });
+    return [];
   };
   return { life, ready };
 }
+
+/** Of an image: what `bringBack` would say. */
+export function foreseen(plan: LifePlan, images: ImageStore, processes: string | null): Problem[] {
+  if (processes === null) return [];
+  const about = images.about(processes);
+  return about.kind === "memory" && plan.processes === "restore"
+    ? []
+    : wouldStart(about.processes, withoutMemoryOf(plan));
+}
+
+const withoutMemoryOf = ({ processes }: LifePlan): WithoutMemory => (processes === "stop" ? "stop" : "relaunch");
