@@ -27,7 +27,7 @@ export interface CommandPlace {
 const defaultMaxBytes = 10 << 20;
 /** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
 const spillBytes = 1 << 30;
-const idleLooks = 50;
+const idleLooks = 1_000;
 /** Commands whose output stays in the sandbox. */
 const keptCalls = 16;
 /** How long the root may take until it listens. */

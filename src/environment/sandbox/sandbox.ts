@@ -25,7 +25,7 @@ import { beginLife, type Life, type LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
 import { planHidden, planOverlays } from "./mount-plan.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
-import { ParkingNote } from "./park.ts";
+import { type Parked, ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
 import { portsInUse } from "./processes/table.ts";
@@ -143,9 +143,19 @@ class Sandbox implements Environment {
 
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
   async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void> {
-    const parked = this.#note.read();
-    await this.#note.write(null, this.#options());
-    if (this.#life !== undefined) return;
+    try {
+      if (this.#life === undefined) await this.#resume(this.#note.read(), newest, keep);
+    } finally {
+      // Only now: killed before, the next one finds it parked as well.
+      await this.#note.write(null, this.#options());
+    }
+  }
+
+  async #resume(
+    parked: Parked | undefined,
+    newest: Manifest | null,
+    keep: ((found: Captured) => void) | undefined,
+  ): Promise<void> {
     if (parked?.files != null && this.#has(parked as Manifest)) this.#untold = await this.#begin(parked as Manifest);
     else if (parked === undefined && newest !== null && this.#has(newest)) {
       await this.#keepLeft(newest, keep);
