@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import { openDirectory } from "./environment/directory/directory.ts";
 import type { Environment } from "./environment/environment.ts";
+import { openSandbox } from "./environment/sandbox/open.ts";
 import type { SandboxOptions } from "./environment/sandbox/options.ts";
-import { openSandbox } from "./environment/sandbox/sandbox.ts";
 import type { Store } from "./store/store.ts";
 
 export interface ChosenEnvironment {

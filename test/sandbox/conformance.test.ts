@@ -7,7 +7,7 @@ import type { Environment } from "agentrewind";
 import { type EnvironmentInitializer, environmentSuite } from "agentrewind/conformance";
 import { afterAll, beforeAll, test } from "vitest";
 import { type Image, openImage } from "../../src/environment/sandbox/layers/image.ts";
-import { openSandbox } from "../../src/environment/sandbox/sandbox.ts";
+import { openSandbox } from "../../src/environment/sandbox/open.ts";
 import { loadNative, type Native } from "../../src/native.ts";
 import { openStore } from "../../src/store/store.ts";
 import { lacking } from "../capabilities.ts";

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openSandbox } from "../../src/environment/sandbox/open.ts";
 import type { SandboxOptions } from "../../src/environment/sandbox/options.ts";
-import { openSandbox } from "../../src/environment/sandbox/sandbox.ts";
 import type { Environment, ExecOptions, ExecResult } from "../../src/index.ts";
 import { openStore } from "../../src/store/store.ts";
 

@@ -1,15 +1,15 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
-import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
-import { constants as os } from "node:os";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getSystemErrorName } from "node:util";
 import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
 import { Call, type CallEnd, type CallRequest, tell } from "./calls.ts";
-import { type ProcessInfo, processInfos } from "./proc.ts";
+import { kill, killGroup, openCalls, type ProcessInfo, processInfos, targetOf } from "./proc.ts";
+import { fileName, requireSendable, variables } from "./sendable.ts";
 import { jobControl, shellCommand, shellLines, shellSettings } from "./shell-settings.ts";
+import { endedError, resultOf, signalName, spillBytes, type Watch, type Watched, watchCall } from "./watch-call.ts";
 
 /** What commands need of the sandbox that they run in. */
 export interface CommandPlace {
@@ -24,9 +24,6 @@ export interface CommandPlace {
   makeFifo(folder: string, name: string): void;
 }
 
-const defaultMaxBytes = 10 << 20;
-/** Output beyond what is kept stays in a file of the sandbox; a command that writes more than this is ended. */
-const spillBytes = 1 << 30;
 const idleLooks = 1_000;
 /** Commands whose output stays in the sandbox. */
 const keptCalls = 16;
@@ -135,17 +132,16 @@ export class SandboxCommands {
     const call = this.#begin(options, "in");
     call.request({ argv, env: variables(options.env), cwd: cwd ?? this.#place.workspace });
     await this.#tellRoot(call.id);
-    const end = await this.#watch(
-      call,
+    const end = await this.#watch(call, {
       options,
       signal,
-      () => call.end(),
-      async () => {
+      over: () => call.end(),
+      stop: async () => {
         const pid = call.pid();
         const found = pid === undefined ? undefined : this.#find(pid);
         if (found !== undefined) killGroup(found.group);
       },
-    );
+    });
     if (end.result?.kind === "error") {
       const name = getSystemErrorName(-end.result.errno);
       call.remove();
@@ -173,7 +169,7 @@ export class SandboxCommands {
       if (ended !== undefined) lost = true;
       return ended;
     };
-    const end = await this.#watch(call, options, signal, over, async () => {
+    const stop = async (): Promise<void> => {
       for (let tries = 0; tries < interrupts && over() === undefined; tries++) {
         const host = this.#find(shell.pid);
         if (host === undefined) return;
@@ -188,7 +184,8 @@ export class SandboxCommands {
       }
       const host = over() === undefined ? this.#find(shell.pid) : undefined;
       if (host !== undefined) killGroup(host.group);
-    });
+    };
+    const end = await this.#watch(call, { options, signal, over, stop });
     if (lost) rmSync(join(this.#place.run(), "shells", name), { force: true });
     else await this.#untilIdle(shell.pid);
     return this.#result(call, end, options);
@@ -268,57 +265,17 @@ export class SandboxCommands {
     return { call, pid };
   }
 
-  async #watch(
-    call: Call,
-    options: ExecOptions,
-    signal: AbortSignal,
-    over: () => CallEnd | undefined,
-    stop: () => Promise<void>,
-  ): Promise<Watched> {
-    const limit = new AbortController();
-    const timer =
-      options.timeoutMs === undefined ? undefined : setTimeout(() => limit.abort("time"), options.timeoutMs);
-    const raise = (): void => limit.abort("signal");
-    signal.addEventListener("abort", raise, { once: true });
-    if (signal.aborted) raise();
-    const told = { out: 0, err: 0 };
-    const look = (): CallEnd | undefined => {
-      if (call.size("out") + call.size("err") > spillBytes) limit.abort("output");
-      if (options.onOutput !== undefined) passOutput(call, told, options.onOutput);
-      return over();
-    };
+  async #watch(call: Call, how: Omit<Watch, "call" | "gone">): Promise<Watched> {
     try {
-      let result = await call.until(look, limit.signal);
-      const cut = result === undefined;
-      if (cut) {
-        await stop();
-        result = await call.until(look, AbortSignal.any([AbortSignal.timeout(2_000), this.#place.over]));
-      }
-      if (options.onOutput !== undefined) passOutput(call, told, options.onOutput);
-      if (result === undefined && this.#place.over.aborted && limit.signal.reason !== "time") throw endedError();
-      return { result, cut, timedOut: cut && limit.signal.reason === "time" };
+      return await watchCall({ ...how, call, gone: this.#place.over });
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", raise);
       this.#calls.delete(call.id);
     }
   }
 
-  #result(call: Call, { result, cut, timedOut }: Watched, options: ExecOptions): ExecResult {
-    const { maxBytes = defaultMaxBytes } = options;
-    const truncated = call.size("out") > maxBytes || call.size("err") > maxBytes;
-    const [stdout, stderr] = (["out", "err"] as const).map((one) => call.output(one, 0, maxBytes).toString("utf8"));
-    const ended = cut ? ({ kind: "signal", signal: os.signals.SIGKILL } as const) : result;
-    const answer = {
-      exitCode: ended?.kind === "exit" ? ended.code : null,
-      signal: ended?.kind === "signal" ? signalName(ended.signal) : null,
-      stdout: stdout as string,
-      stderr: stderr as string,
-      timedOut,
-      truncated,
-      ...(truncated ? { full: { stdout: `${call.inside}/out`, stderr: `${call.inside}/err` } } : {}),
-    };
-    if (!truncated && !this.#isUsed()) call.remove();
+  #result(call: Call, end: Watched, options: ExecOptions): ExecResult {
+    const answer = resultOf(call, end, options);
+    if (!answer.truncated && !this.#isUsed()) call.remove();
     this.#sweep();
     return answer;
   }
@@ -359,93 +316,3 @@ export class SandboxCommands {
     return infos.filter((one) => one.parent === parent?.pid);
   }
 }
-
-interface Watched {
-  readonly result: CallEnd | undefined;
-  /** It was ended before its own end. */
-  readonly cut: boolean;
-  readonly timedOut: boolean;
-}
-
-function passOutput(
-  call: Call,
-  told: { out: number; err: number },
-  onOutput: NonNullable<ExecOptions["onOutput"]>,
-): void {
-  for (const stream of ["out", "err"] as const) {
-    for (;;) {
-      const bytes = call.output(stream, told[stream], 1 << 20);
-      if (bytes.length === 0) break;
-      told[stream] += bytes.length;
-      onOutput(stream === "out" ? "stdout" : "stderr", bytes);
-    }
-  }
-}
-
-/** Names are the caller's: most are a file's name as they are. */
-const fileName = (name: string): string =>
-  /^[\w-]{1,64}$/.test(name) ? name : createHash("sha256").update(name).digest("hex");
-
-/** Ids of the commands whose files a process has open. */
-function openCalls(pids: readonly number[]): string[] {
-  return pids.flatMap((pid) =>
-    descriptors(pid).flatMap((fd) => /\/calls\/([^/]+)\/[^/]+$/.exec(targetOf(pid, fd) ?? "")?.[1] ?? []),
-  );
-}
-
-function descriptors(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`);
-  } catch {
-    return [];
-  }
-}
-
-function targetOf(pid: number, fd: string): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/fd/${fd}`);
-  } catch {
-    return undefined;
-  }
-}
-
-const variables = (more: Readonly<Record<string, string>> | undefined): Record<string, string> => {
-  const own = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  return { ...Object.fromEntries(own), ...more };
-};
-
-/** A NUL ends a string for the kernel: what is behind it would be a word or a variable of its own. @throws BAD_ARGUMENT */
-function requireSendable(command: string | readonly string[], env: ExecOptions["env"] = {}): void {
-  const words = typeof command === "string" ? [command] : command;
-  if ([...words, ...Object.entries(env).flat()].some((one) => one.includes("\0"))) {
-    throw new RewindError("BAD_ARGUMENT", "A command or a variable holds a NUL character.", {
-      hint: "Give binary data as `input`.",
-    });
-  }
-  const bad = Object.keys(env).find((name) => name === "" || name.includes("="));
-  if (bad !== undefined) {
-    throw new RewindError("BAD_ARGUMENT", `"${bad}" is no name for a variable.`, {
-      hint: "Use a name without an equals sign.",
-    });
-  }
-}
-
-const signalName = (number: number): string =>
-  Object.entries(os.signals).find(([, value]) => value === number)?.[0] ?? `signal ${number}`;
-
-function kill(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It has gone already.
-  }
-}
-
-const killGroup = (group: number): void => {
-  if (group > 1) kill(-group, "SIGKILL");
-};
-
-const endedError = (): RewindError =>
-  new RewindError("COMMAND_FAILED", "The sandbox was rewound or closed while the command ran.", {
-    hint: "Run it again if it is still wanted.",
-  });

@@ -1,5 +1,5 @@
 // What the host's /proc tells of the processes of a sandbox.
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export interface ProcessInfo {
   /** In the host's pid namespace, as all numbers here but `inside`. */
@@ -40,3 +40,39 @@ export function processInfo(pid: number): ProcessInfo | undefined {
 
 export const processInfos = (pids: readonly number[]): ProcessInfo[] =>
   pids.map(processInfo).filter((one) => one !== undefined);
+
+/** Ids of the commands whose files a process has open. */
+export function openCalls(pids: readonly number[]): string[] {
+  return pids.flatMap((pid) =>
+    descriptors(pid).flatMap((fd) => /\/calls\/([^/]+)\/[^/]+$/.exec(targetOf(pid, fd) ?? "")?.[1] ?? []),
+  );
+}
+
+function descriptors(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+}
+
+/** What the descriptor leads to, as the process sees it; undefined when there is none. */
+export function targetOf(pid: number, fd: string): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`);
+  } catch {
+    return undefined;
+  }
+}
+
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has gone already.
+  }
+}
+
+export const killGroup = (group: number): void => {
+  if (group > 1) kill(-group, "SIGKILL");
+};

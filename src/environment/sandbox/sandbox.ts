@@ -3,8 +3,6 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RewindError } from "../../errors.ts";
-import { loadNative } from "../../native.ts";
-import { fromBytes, fromDisplay, toBytes } from "../directory/names.ts";
 import type {
   Capture,
   Captured,
@@ -16,23 +14,15 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
-import { cgroupMount, SandboxGroup } from "./cgroup.ts";
-import { fileChanges, type LayerRoot } from "./changes.ts";
-import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
-import { openLayers, probeBtrfs } from "./layers/open.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
-import { openLower } from "./lower.ts";
-import { planHidden, planOverlays } from "./mount-plan.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
-import { ImageStore } from "./processes/image-store.ts";
-import { kernelFeatures } from "./processes/kernel-features.ts";
+import type { ImageStore } from "./processes/image-store.ts";
 import { portsInUse } from "./processes/table.ts";
 import { bringBack, captureTree, foreseen, refusalOf } from "./processes/tree.ts";
-import { sandboxProgram } from "./program.ts";
 import { putPaths } from "./put.ts";
-import { findCriu, findMkfsBtrfs } from "./tools.ts";
+import { covers, SandboxPaths, without } from "./sandbox-paths.ts";
 import { TreeFiles } from "./tree-files.ts";
 
 /** What a restore leaves as it is. */
@@ -43,55 +33,7 @@ interface Kept {
 
 const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], type: [], renamed: [] };
 
-/** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
-export async function openSandbox(given: SandboxPlace): Promise<Environment> {
-  const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
-  const plan = await planLife(place);
-  const { layers, lacks } = await openTheLayers(place, plan);
-  const images = new ImageStore(join(place.store, "images", place.id));
-  await images.clean();
-  // What a killed owner left running: its state is that of the last pair, which is brought back.
-  await plan.group.remove();
-  return new Sandbox(place, plan, layers, images, lacks);
-}
-
-async function planLife(place: SandboxPlace): Promise<LifePlan> {
-  const loaded = loadNative();
-  const program = sandboxProgram();
-  const mount = process.platform === "linux" ? cgroupMount() : undefined;
-  if (loaded.native === null) throw unavailable(`the addon is not available (${loaded.reason})`);
-  if (process.getuid?.() !== 0) throw unavailable("it needs root");
-  if (program === undefined) throw unavailable("the program for sandboxes was not built");
-  if (mount === undefined) throw unavailable("cgroup v2 is not mounted");
-  const overlays = planOverlays(place);
-  const { tool, reason } = await findCriu();
-  const { processes = tool === null ? "relaunch" : "restore" } = place;
-  if (processes === "restore" && tool === null) throw unavailable(`processes cannot be restored: ${reason}`);
-  return {
-    keeper: Keeper.open(program),
-    native: loaded.native,
-    group: new SandboxGroup(mount, place.id),
-    program,
-    overlays,
-    hide: planHidden(place),
-    hostname: "sandbox",
-    network: place.network ?? "host",
-    workspace: place.workspace,
-    criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
-    processes,
-    whyNoMemory: processes === "restore" ? "" : tool === null ? reason : "its memory is not kept",
-  };
-}
-
-async function openTheLayers(place: SandboxPlace, { native }: LifePlan): Promise<{ layers: Layers; lacks: string[] }> {
-  const { store, id, objects } = place;
-  const mkfs = (await findMkfsBtrfs()).tool?.command;
-  const kind = probeBtrfs(native, store, mkfs).status === "available" ? "btrfs" : "copy";
-  return { layers: await openLayers({ store, native, mkfs, id, objects, kind }), lacks: [] };
-}
-
-class Sandbox implements Environment {
+export class Sandbox implements Environment {
   readonly kind = "sandbox";
   readonly capabilities: Environment["capabilities"];
   readonly #place: SandboxPlace;
@@ -100,7 +42,7 @@ class Sandbox implements Environment {
   readonly #images: ImageStore;
   readonly #note: ParkingNote;
   readonly #files: TreeFiles;
-  readonly #roots: readonly LayerRoot[];
+  readonly #paths: SandboxPaths;
   #life: Life | undefined;
   #generation = 0;
   /** What the last capture or restore found or left. */
@@ -117,11 +59,7 @@ class Sandbox implements Environment {
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
     this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#alive().pid}/root`);
-    this.#roots = [
-      ...plan.overlays.map(({ path, lower, name }) => ({ layer: `${name}.upper`, at: raw(path), lower })),
-      { layer: "tmp", at: "/tmp" },
-      { layer: "shm", at: "/dev/shm" },
-    ];
+    this.#paths = new SandboxPaths(plan, layers);
     const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
@@ -166,7 +104,7 @@ class Sandbox implements Environment {
   /** What a killed owner's tools changed behind the newest pair. */
   async #keepLeft(newest: Manifest, keep: ((found: Captured) => void) | undefined): Promise<void> {
     const left = await this.#captureFiles();
-    const changes = await this.#changes(this.#filesOf(newest), this.#filesOf(left.manifest));
+    const changes = await this.#paths.changes(this.#filesOf(newest), this.#filesOf(left.manifest));
     if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
@@ -190,15 +128,15 @@ class Sandbox implements Environment {
       });
     }
     const now = since?.files ?? (await this.#layers.snapshot()).name;
-    const changes = await this.#changes(now, target);
+    const changes = await this.#paths.changes(now, target);
     if (paths !== undefined) return this.#restorePaths(target, now, changes, paths, dryRun);
-    const kept = new Set([...keep].map((path) => this.#absolute(path)));
+    const kept = new Set([...keep].map((path) => this.#paths.absolute(path)));
     const uncaptured = since === undefined ? [] : [...this.#written].filter((path) => !kept.has(path));
     const notRestored = uncaptured.map((path) => ({
-      path: this.#shown(path),
+      path: this.#paths.shown(path),
       reason: "was written after the state that was left, and stays as it is",
     }));
-    const restored = without(changes, (path) => covers([...kept, ...uncaptured], this.#absolute(path)));
+    const restored = without(changes, (path) => covers([...kept, ...uncaptured], this.#paths.absolute(path)));
     if (dryRun) {
       const lost = foreseen(this.#plan, this.#images, manifest.processes);
       return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
@@ -212,7 +150,7 @@ class Sandbox implements Environment {
   }
 
   async diff(from: Manifest, to: Manifest): Promise<FileChanges> {
-    return from.files === to.files ? nothing : this.#changes(this.#filesOf(from), this.#filesOf(to));
+    return from.files === to.files ? nothing : this.#paths.changes(this.#filesOf(from), this.#filesOf(to));
   }
 
   async settle(): Promise<void> {
@@ -295,7 +233,12 @@ class Sandbox implements Environment {
     const { name, bytes, problems } = await this.#layers.snapshot();
     await this.#layers.sync(name);
     const manifest = { files: name, processes: null };
-    return { manifest, problems: problems.map((one) => this.#told(one)), bytes, captureMs: performance.now() - start };
+    return {
+      manifest,
+      problems: problems.map((one) => this.#paths.told(one)),
+      bytes,
+      captureMs: performance.now() - start,
+    };
   }
 
   async #capture(): Promise<Captured> {
@@ -314,7 +257,7 @@ class Sandbox implements Environment {
     this.#untold = [];
     return {
       manifest,
-      problems: [...untold, ...problems.map((one) => this.#told(one))],
+      problems: [...untold, ...problems.map((one) => this.#paths.told(one))],
       bytes,
       captureMs: performance.now() - start,
     };
@@ -353,15 +296,15 @@ class Sandbox implements Environment {
     wanted: ReadonlySet<string>,
     dryRun: boolean,
   ): Promise<Restored> {
-    const paths = [...wanted].map((path) => this.#absolute(path));
-    const known = await Promise.all(paths.map((path) => this.#isKnown(path, [target, now])));
+    const paths = [...wanted].map((path) => this.#paths.absolute(path));
+    const known = await Promise.all(paths.map((path) => this.#paths.isKnown(path, [target, now])));
     const unknown = paths.find((_, index) => !known[index]);
     if (unknown !== undefined) {
-      throw new RewindError("BAD_ARGUMENT", `Neither state has ${this.#shown(unknown)}.`, {
+      throw new RewindError("BAD_ARGUMENT", `Neither state has ${this.#paths.shown(unknown)}.`, {
         hint: "Check the name: list the folder, or see what changed with `diff`.",
       });
     }
-    const restored = without(changes, (path) => !covers(paths, this.#absolute(path)));
+    const restored = without(changes, (path) => !covers(paths, this.#paths.absolute(path)));
     if (!dryRun) {
       await this.#put(target, paths);
       this.#generation = this.#place.raiseGeneration();
@@ -387,33 +330,6 @@ class Sandbox implements Environment {
     } finally {
       await borrowed?.discard();
     }
-  }
-
-  async #isKnown(path: string, states: readonly string[]): Promise<boolean> {
-    const root = this.#roots
-      .filter(({ at }) => at === "/" || path === at || path.startsWith(`${at}/`))
-      .sort((a, b) => b.at.length - a.at.length)[0] as LayerRoot;
-    const below = raw(path).slice(root.at === "/" ? 1 : root.at.length + 1);
-    for (const state of states) {
-      const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
-      if (upper !== null && upper.type !== "whiteout") return true;
-    }
-    if (root.lower === undefined) return false;
-    const lower = openLower(this.#plan.native, root.lower);
-    try {
-      return lower.look(below) !== null;
-    } finally {
-      lower.close();
-    }
-  }
-
-  #changes(from: string, to: string): Promise<FileChanges> {
-    const { native } = this.#plan;
-    return fileChanges(
-      { native, layers: this.#layers, roots: this.#roots, workspace: raw(this.#place.workspace) },
-      from,
-      to,
-    );
   }
 
   #alive(): Life {
@@ -456,47 +372,4 @@ class Sandbox implements Environment {
     if (manifest.files !== null) return manifest.files;
     throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
   }
-
-  /** Of a path in display form: below the workspace, or absolute. */
-  #absolute(shown: string): string {
-    const path = toBytes(fromDisplay(shown)).toString("utf8");
-    if (path.startsWith("/")) return path;
-    return path === "" ? this.#place.workspace : join(this.#place.workspace, path);
-  }
-
-  #shown(path: string): string {
-    return path.startsWith(`${this.#place.workspace}/`) ? path.slice(this.#place.workspace.length + 1) : path;
-  }
-
-  /** What the layers say in their own paths, as the sandbox sees it. */
-  #told({ path, reason }: Problem): Problem {
-    const root = this.#roots.find(({ layer }) => path.startsWith(`${layer}/`));
-    if (root === undefined) return { path, reason };
-    return { path: this.#shown(join(root.at, path.slice(root.layer.length + 1))), reason };
-  }
 }
-
-const raw = (path: string): string => fromBytes(Buffer.from(path));
-
-const covers = (paths: readonly string[], path: string): boolean =>
-  paths.some((one) => path === one || path.startsWith(one === "/" ? "/" : `${one}/`));
-
-function without(changes: FileChanges, isLeft: (path: string) => boolean): FileChanges {
-  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !isLeft(path));
-  const renamed = changes.renamed.filter(({ from, to }) => !isLeft(from) && !isLeft(to));
-  // Half of a rename is an entry that came or went.
-  const halves = changes.renamed.filter((one) => !renamed.includes(one));
-  return {
-    added: [...rest(changes.added), ...rest(halves.map(({ to }) => to))],
-    removed: [...rest(changes.removed), ...rest(halves.map(({ from }) => from))],
-    changed: rest(changes.changed),
-    mode: rest(changes.mode),
-    type: rest(changes.type),
-    renamed,
-  };
-}
-
-const unavailable = (reason: string): RewindError =>
-  new RewindError("NOT_AVAILABLE", `A sandbox cannot be made here: ${reason}.`, {
-    hint: 'Run `agentrewind doctor`, or use environment: "directory".',
-  });

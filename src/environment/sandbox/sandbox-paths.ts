@@ -1,0 +1,91 @@
+// The paths of a sandbox: as callers write them, as it sees them, and where they lie in its layers.
+import { join } from "node:path";
+import type { Native } from "../../native.ts";
+import { fromBytes, fromDisplay, toBytes } from "../directory/names.ts";
+import type { FileChanges, Problem } from "../environment.ts";
+import { fileChanges, type LayerRoot } from "./changes.ts";
+import type { Layers } from "./layers/layers.ts";
+import type { LifePlan } from "./life.ts";
+import { openLower } from "./lower.ts";
+
+export class SandboxPaths {
+  readonly #native: Native;
+  readonly #layers: Layers;
+  readonly #workspace: string;
+  readonly #roots: readonly LayerRoot[];
+
+  constructor({ native, workspace, overlays }: LifePlan, layers: Layers) {
+    this.#native = native;
+    this.#layers = layers;
+    this.#workspace = workspace;
+    this.#roots = [
+      ...overlays.map(({ path, lower, name }) => ({ layer: `${name}.upper`, at: raw(path), lower })),
+      { layer: "tmp", at: "/tmp" },
+      { layer: "shm", at: "/dev/shm" },
+    ];
+  }
+
+  /** Of a path in display form: below the workspace, or absolute. */
+  absolute(shown: string): string {
+    const path = toBytes(fromDisplay(shown)).toString("utf8");
+    if (path.startsWith("/")) return path;
+    return path === "" ? this.#workspace : join(this.#workspace, path);
+  }
+
+  shown(path: string): string {
+    return path.startsWith(`${this.#workspace}/`) ? path.slice(this.#workspace.length + 1) : path;
+  }
+
+  /** What the layers say in their own paths, as the sandbox sees it. */
+  told({ path, reason }: Problem): Problem {
+    const root = this.#roots.find(({ layer }) => path.startsWith(`${layer}/`));
+    if (root === undefined) return { path, reason };
+    return { path: this.shown(join(root.at, path.slice(root.layer.length + 1))), reason };
+  }
+
+  /** One of the states, or the lower folder, has it. */
+  async isKnown(path: string, states: readonly string[]): Promise<boolean> {
+    const root = this.#roots
+      .filter(({ at }) => at === "/" || path === at || path.startsWith(`${at}/`))
+      .sort((a, b) => b.at.length - a.at.length)[0] as LayerRoot;
+    const below = raw(path).slice(root.at === "/" ? 1 : root.at.length + 1);
+    for (const state of states) {
+      const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
+      if (upper !== null && upper.type !== "whiteout") return true;
+    }
+    if (root.lower === undefined) return false;
+    const lower = openLower(this.#native, root.lower);
+    try {
+      return lower.look(below) !== null;
+    } finally {
+      lower.close();
+    }
+  }
+
+  changes(from: string, to: string): Promise<FileChanges> {
+    const options = { native: this.#native, layers: this.#layers, roots: this.#roots, workspace: raw(this.#workspace) };
+    return fileChanges(options, from, to);
+  }
+}
+
+const raw = (path: string): string => fromBytes(Buffer.from(path));
+
+/** A path is one of these, or below one. */
+export const covers = (paths: readonly string[], path: string): boolean =>
+  paths.some((one) => path === one || path.startsWith(one === "/" ? "/" : `${one}/`));
+
+/** Less the paths of which `isLeft` is true. */
+export function without(changes: FileChanges, isLeft: (path: string) => boolean): FileChanges {
+  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !isLeft(path));
+  const renamed = changes.renamed.filter(({ from, to }) => !isLeft(from) && !isLeft(to));
+  // Half of a rename is an entry that came or went.
+  const halves = changes.renamed.filter((one) => !renamed.includes(one));
+  return {
+    added: [...rest(changes.added), ...rest(halves.map(({ to }) => to))],
+    removed: [...rest(changes.removed), ...rest(halves.map(({ from }) => from))],
+    changed: rest(changes.changed),
+    mode: rest(changes.mode),
+    type: rest(changes.type),
+    renamed,
+  };
+}
