@@ -73,7 +73,7 @@ export async function finish(
     compensated: [...outside.compensated, ...outside.revoked],
     delivered: payload.deliveredTexts,
     carried: payload.carried,
-    programs: programsOf(environment.capabilities.processes, target, payload.paths !== null),
+    programs: programsOf(environment.capabilities.processes, target, payload.paths !== null, notRestored),
     lessons: [...(lesson === null ? [] : [lesson]), ...(summary === null ? told : [summary])],
   });
   await nextTurn();

@@ -243,7 +243,7 @@ export class Rewinder {
         compensated,
         delivered: [],
         carried: 0,
-        programs: programsOf(environment.capabilities.processes, target, paths !== null),
+        programs: programsOf(environment.capabilities.processes, target, paths !== null, notRestored),
         lessons: lesson === null ? [] : [lesson],
       }),
       restored,

@@ -115,17 +115,27 @@ export interface RewindMessageParts {
   readonly lessons: readonly Pick<Lesson, "text">[];
 }
 
-/** What became of running programs: back with their memory, ended because none ran then, left as they are, or not something that this environment brings back. */
-export type Programs = "back" | "ended" | "kept" | "not restored";
+/** What became of running programs: back with their memory, ended because none ran then, left as they are, started again or stopped and named, or not something that this environment brings back. */
+export type Programs = "back" | "ended" | "kept" | "named" | "not restored";
 
 const programLines: Readonly<Record<Programs, string>> = {
   back: "Running programs, shells and background jobs are back as they were then, with their memory.",
   ended: "No programs run in the background now: none did then.",
   kept: "Running programs were left as they are.",
+  named:
+    "Running programs do not have their memory of then: above is said which were started again and which were stopped.",
   "not restored": "Running programs were not restored: start again what you need.",
 };
 
-export function programsOf(capable: boolean, target: { readonly processes: string | null }, part: boolean): Programs {
+/** @param notRestored what the environment says; it names programs as "process 12 (node)" */
+export function programsOf(
+  capable: boolean,
+  target: { readonly processes: string | null },
+  part: boolean,
+  notRestored: readonly { readonly path: string }[] = [],
+): Programs {
+  const named = target.processes !== null && notRestored.some(({ path }) => /^process \d+/.test(path));
+  if (!part && named) return "named";
   if (!capable) return "not restored";
   if (part) return "kept";
   return target.processes === null ? "ended" : "back";

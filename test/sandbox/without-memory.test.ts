@@ -19,7 +19,9 @@ n = 0
 while True:
     asker, _ = server.accept()
     n += 1
-    asker.sendall(f"{n} {os.getcwd()} {os.getuid()} {os.environ.get('HELD_TINT')} {os.umask(0o22)}".encode())
+    mask = os.umask(0)
+    os.umask(mask)
+    asker.sendall(f"{n} {os.getcwd()} {os.getuid()} {os.environ.get('HELD_TINT')} {mask}".encode())
     asker.close()
 `;
 
@@ -83,6 +85,8 @@ describe.skipIf(lacking(...needed))("processes without their memory", () => {
       "(sleep): relaunched: its memory is not what it was",
       "(sleep): stopped: it was connected to another process",
     ]);
+    expect(message).toContain("Running programs do not have their memory of then");
+    expect(message).not.toContain("start again what you need");
     expect(message).toContain("(python3) (relaunched: its memory is not what it was)");
     await until(async () => (await answer("plain")) !== "" && (await answer("tuned")) !== "");
     expect(await answer("plain")).toMatch(/^\d+ \S+\/workspace 0 None 18$/);

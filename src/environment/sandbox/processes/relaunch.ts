@@ -41,23 +41,17 @@ export async function startAgain(
   processes: readonly ImageProcess[],
   how: WithoutMemory,
 ): Promise<Problem[]> {
-  const told: Problem[] = [];
-  const watched: Promise<void>[] = [];
-  for (const one of processes.filter(isKnown)) {
-    const tell = (reason: string): void => void told.push({ path: nameOf(one), reason });
+  const fates = processes.filter(isKnown).map(async (one): Promise<Problem> => {
     const against = how === "stop" ? "processes are not kept" : obstacle(one);
-    if (against !== null) {
-      tell(`stopped: ${against}`);
-      continue;
-    }
-    watched.push(
-      life.commands
-        .launch({ argv: commandOf(one), env: environmentOf(one), cwd: one.cwd }, watchedMs)
-        .then((end) => tell(end === null ? relaunched : `it was started again, and ended at once (${end})`)),
-    );
-  }
-  await Promise.all(watched);
-  return told;
+    if (against !== null) return { path: nameOf(one), reason: `stopped: ${against}` };
+    const request = { argv: commandOf(one), env: environmentOf(one), cwd: one.cwd };
+    const end = await life.commands.launch(request, watchedMs);
+    return {
+      path: nameOf(one),
+      reason: end === null ? relaunched : `it was started again, and ended at once (${end})`,
+    };
+  });
+  return Promise.all(fates);
 }
 
 /** The same without doing it. */

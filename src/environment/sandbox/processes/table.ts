@@ -24,6 +24,7 @@ export function recordProcesses(infos: readonly ProcessInfo[], shells: ReadonlyS
   };
   return infos
     .filter(({ state }) => state !== "Z")
+    .sort((a, b) => a.startTime - b.startTime || a.inside - b.inside)
     .map((one) => {
       const status = attempt(() => readFileSync(`/proc/${one.pid}/status`, "latin1"), "");
       const field = (name: string): string[] =>
