@@ -36,19 +36,22 @@ void run_init(int lifeline, int tree_cgroup, const char *root_program) {
   for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
   if (null > 2) close(null);
   prctl(PR_SET_NAME, "agentrewind-init");
-  sigset_t child, before;
+  /* The keeper, whose copy this is, has it blocked for good. */
+  sigset_t child, none;
+  sigemptyset(&none);
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &child, &before);
+  sigprocmask(SIG_BLOCK, &child, NULL);
   struct sigaction action = {.sa_handler = on_child};
   sigaction(SIGCHLD, &action, NULL);
   if (root_program != NULL) start_root(tree_cgroup, root_program);
   close(tree_cgroup);
   for (;;) {
     struct pollfd wait = {lifeline, POLLIN, 0};
-    int ready = ppoll(&wait, 1, NULL, &before);
-    while (waitpid(-1, NULL, WNOHANG) > 0) {
-    }
+    int ready = ppoll(&wait, 1, NULL, &none);
+    /* Without its root nothing can be started any more: the owner makes another sandbox on the same files. */
+    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;)
+      if (pid == ROOT_PID) _exit(0);
     if (ready > 0) _exit(0);
   }
 }

@@ -19,6 +19,9 @@ enum frame_kind {
 
 #define FRAME_LIMIT (1u << 20)
 
+/* The tree's root is the first process behind the init, and keeps its number through a restore. */
+#define ROOT_PID 2
+
 struct fields {
   char **item;
   size_t count;

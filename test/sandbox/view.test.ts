@@ -121,6 +121,16 @@ describe.skipIf(!ready)("seen from inside", () => {
     expect(await says("echo alive")).toBe("alive");
   });
 
+  test("who ends everything inside goes on with the same files, and the next state says so", async () => {
+    await says("cd; echo kept > /tmp/file-of-before; sleep 1000 &");
+    await machine.exec(["sh", "-c", "kill -9 -1"]).catch(() => {});
+    expect(await says("cat /tmp/file-of-before; jobs; rm /tmp/file-of-before")).toBe("kept");
+    const { problems, manifest } = await machine.environment.capture().captured;
+    expect(problems).toContainEqual({ path: "processes", reason: expect.stringContaining("ended, from inside") });
+    await machine.environment.restore(manifest);
+    expect(await says("echo alive")).toBe("alive");
+  });
+
   test("root can be another user and come back, and users are kept apart", async () => {
     expect(await says("id -u; id -g; id -G; hostname; umask")).toBe("0\n0\n0\nsandbox\n0022");
     await says("useradd -m -s /bin/bash tester");

@@ -44,6 +44,7 @@ export class Sandbox implements Environment {
   readonly #files: TreeFiles;
   readonly #paths: SandboxPaths;
   #life: Life | undefined;
+  #revival: Promise<void> | undefined;
   #generation = 0;
   /** What the last capture or restore found or left. */
   #last: Manifest | undefined;
@@ -159,14 +160,17 @@ export class Sandbox implements Environment {
 
   async exec(command: string | readonly string[], options: ExecOptions = {}) {
     const cwd = options.cwd === undefined ? undefined : this.#files.inside(options.cwd);
+    await this.#revive();
     return this.#alive().commands.exec(command, options, cwd);
   }
 
   async readFile(path: string): Promise<Uint8Array> {
+    await this.#revive();
     return this.#files.readFile(path);
   }
 
   async writeFile(path: string, data: string | Uint8Array): Promise<void> {
+    await this.#revive();
     this.#files.writeFile(path, data);
     this.#written.add(this.#files.inside(path));
   }
@@ -174,6 +178,7 @@ export class Sandbox implements Environment {
   async list(path: string) {
     // Whoever looks again and again must not keep commands from being started.
     await nextTurn();
+    await this.#revive();
     return this.#files.list(path);
   }
 
@@ -243,6 +248,7 @@ export class Sandbox implements Environment {
 
   async #capture(): Promise<Captured> {
     if (this.#life === undefined) return this.#captureFiles();
+    await this.#revive();
     const start = performance.now();
     this.#written.clear();
     const { manifest, problems, bytes } = await captureTree({
@@ -330,6 +336,25 @@ export class Sandbox implements Environment {
     } finally {
       await borrowed?.discard();
     }
+  }
+
+  /** Whoever is root inside can end everything inside: it goes on with the same files. */
+  #revive(): Promise<void> {
+    this.#revival ??= this.#beginAnew().finally(() => {
+      this.#revival = undefined;
+    });
+    return this.#revival;
+  }
+
+  async #beginAnew(): Promise<void> {
+    if (this.#life?.over.aborted !== true) return;
+    await this.#life.end();
+    this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+    this.#last = undefined;
+    this.#untold = [
+      ...this.#untold,
+      { path: "processes", reason: "all of them had ended, from inside, and none was started again" },
+    ];
   }
 
   #alive(): Life {
