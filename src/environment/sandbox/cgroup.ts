@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { systemCode } from "../../errors.ts";
+import { RewindError, systemCode } from "../../errors.ts";
 
 /** Where cgroup v2 is mounted; undefined where it is not. */
 export function cgroupMount(mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): string | undefined {
@@ -16,6 +16,9 @@ export function cgroupMount(mountinfo = readFileSync("/proc/self/mountinfo", "ut
 /** Octal escapes of the kernel's tables. */
 export const unescape8 = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+
+/** How long killed processes may take to end. */
+const endMs = 30_000;
 
 export class SandboxGroup {
   readonly root: string;
@@ -62,7 +65,18 @@ export class SandboxGroup {
       if (systemCode(error) === "ENOENT") return;
       throw error;
     }
-    while (/^populated 1$/m.test(readFileSync(join(this.root, "cgroup.events"), "utf8"))) await sleep(1);
+    for (
+      const end = Date.now() + endMs;
+      /^populated 1$/m.test(readFileSync(join(this.root, "cgroup.events"), "utf8"));
+    ) {
+      if (Date.now() > end) {
+        throw new RewindError("SANDBOX_FAILED", "Processes of the sandbox were killed and do not end.", {
+          hint: "Something holds them in the kernel (a stuck mount or device): see `ps` and `dmesg`.",
+          details: { processes: [...pids(this.root)] },
+        });
+      }
+      await sleep(1);
+    }
   }
 
   /** Ends everything and removes the groups: what is cloned into a group that was killed once is killed as well (seen on Linux 6.18). */
