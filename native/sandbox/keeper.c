@@ -243,13 +243,26 @@ static void take_frame(void) {
   }
 }
 
-static void pass_on(struct child *one) {
+/* False when there is nothing more. */
+static int pass_on(struct child *one) {
   static char message[FRAME_LIMIT - 16];
-  ssize_t got = recv(one->channel, message, sizeof message, 0);
-  if (got > 0)
+  ssize_t got = recv(one->channel, message, sizeof message, MSG_DONTWAIT);
+  if (got > 0) {
     put_frame(one->id, FRAME_DATA, message, (size_t)got, NULL, 0);
-  else if (got == 0 || (errno != EINTR && errno != EAGAIN))
-    close_channel(one);
+    return 1;
+  }
+  if (got == 0 || (errno != EINTR && errno != EAGAIN)) close_channel(one);
+  return 0;
+}
+
+/* The end of a process is the end of its channel, whoever still holds the other end: CRIU leaves helpers behind where a restore fails. */
+static void end_channels(void) {
+  for (size_t i = 0; i < child_count; i++) {
+    if (!children[i].ended) continue;
+    while (children[i].channel >= 0 && pass_on(&children[i])) {
+    }
+    close_channel(&children[i]);
+  }
 }
 
 void keep(int socket) {
@@ -281,7 +294,8 @@ void keep(int socket) {
       struct child *one = wait[2 + i].revents == 0 ? NULL : channel_of(ids[i]);
       if (one != NULL && one->channel >= 0) pass_on(one);
     }
-    forget_ended();
     if (wait[0].revents != 0) take_frame();
+    end_channels();
+    forget_ended();
   }
 }
