@@ -50,6 +50,8 @@ Napi::Value jsReadLink(const Napi::CallbackInfo& info) {
   return toBuffer(info.Env(), target.value());
 }
 
+/** A descriptor of `path` below `root`, found by one of the core's ways. */
+template <Result<UniqueFd> (*Find)(int root, std::string_view path, int flags, mode_t mode)>
 Napi::Value jsOpen(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int root = arguments.descriptor("root");
@@ -57,19 +59,7 @@ Napi::Value jsOpen(const Napi::CallbackInfo& info) {
   const int flags = static_cast<int>(arguments.integer("flags", 0, std::numeric_limits<int32_t>::max()));
   const mode_t mode = arguments.mode("mode");
   if (!arguments.ok()) return info.Env().Undefined();
-  Result<UniqueFd> fd = openBeneath(root, path, flags, mode);
-  if (!fd) return throwError(info.Env(), fd.error(), quoted(path));
-  return Napi::Number::New(info.Env(), fd.value().release());
-}
-
-Napi::Value jsOpenInside(const Napi::CallbackInfo& info) {
-  Arguments arguments(info);
-  const int root = arguments.descriptor("root");
-  const std::string path = arguments.bytes("path");
-  const int flags = static_cast<int>(arguments.integer("flags", 0, std::numeric_limits<int32_t>::max()));
-  const mode_t mode = arguments.mode("mode");
-  if (!arguments.ok()) return info.Env().Undefined();
-  Result<UniqueFd> fd = openInside(root, path, flags, mode);
+  Result<UniqueFd> fd = Find(root, path, flags, mode);
   if (!fd) return throwError(info.Env(), fd.error(), quoted(path));
   return Napi::Number::New(info.Env(), fd.value().release());
 }
@@ -113,8 +103,8 @@ void registerRead(Napi::Env env, Napi::Object exports) {
   exports.Set("readDirectory", Napi::Function::New<jsReadDirectory>(env, "readDirectory"));
   exports.Set("stat", Napi::Function::New<jsStat>(env, "stat"));
   exports.Set("readLink", Napi::Function::New<jsReadLink>(env, "readLink"));
-  exports.Set("open", Napi::Function::New<jsOpen>(env, "open"));
-  exports.Set("openInside", Napi::Function::New<jsOpenInside>(env, "openInside"));
+  exports.Set("open", Napi::Function::New<jsOpen<openBeneath>>(env, "open"));
+  exports.Set("openInside", Napi::Function::New<jsOpen<openInside>>(env, "openInside"));
   exports.Set("getXattrs", Napi::Function::New<jsGetXattrs>(env, "getXattrs"));
   exports.Set("nextData", Napi::Function::New<jsNextData>(env, "nextData"));
 }

@@ -220,7 +220,7 @@ os.mkdir(os.fsencode(sys.argv[1])+b"/root/\\xff\\xfe")`,
     const one = (await layers.snapshot()).name;
     run(
       layers.live(),
-      "echo 22 > root/a; chmod 600 root/same; mknod root/gone c 0 0; mkdir root/new; echo 1 > root/new/x; touch root.work/work/t; ln -sfn y root/l",
+      "echo 22 > root/a; chmod 600 root/same; mknod root/gone c 0 0; mkdir root/new; echo 1 > root/new/x; (cd root.work && touch work/t); ln -sfn y root/l",
     );
     const two = (await layers.snapshot()).name;
     const forward = [

@@ -41,12 +41,6 @@ export class SandboxGroup {
     return pids(this.tree);
   }
 
-  /** Microseconds of processor time that the tree has used. */
-  usage(): bigint {
-    const line = readFileSync(join(this.tree, "cpu.stat"), "utf8").match(/^usage_usec (\d+)$/m);
-    return BigInt(line?.[1] ?? 0);
-  }
-
   /** Resolves when nothing of the tree runs any more. */
   async freeze(): Promise<void> {
     writeFileSync(join(this.tree, "cgroup.freeze"), "1");
