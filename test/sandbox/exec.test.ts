@@ -1,7 +1,9 @@
 // Commands in a sandbox: persistent shells, limits, input and output, and what a command can do to its own shell.
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
 import { codeOf } from "../helpers/workspace.ts";
@@ -144,6 +146,27 @@ describe.skipIf(lacking(...needed))("commands", () => {
     expect(cut).toMatchObject({ exitCode: null, signal: "SIGKILL", timedOut: false });
     expect(await exec("sleep 301", { ...shell, signal: AbortSignal.abort() })).toMatchObject({ signal: "SIGKILL" });
     expect(await says("echo $v", shell)).toBe("kept");
+  });
+
+  test("nothing of a command goes on behind its signal, at whatever moment of a busy machine", async () => {
+    const shell = fresh();
+    await exec("v=kept", shell);
+    const busy = [1, 2, 3, 4].map(() => spawn("sh", ["-c", "while :; do :; done"]));
+    try {
+      for (let at = 0; at < 40; at += 2) {
+        for (const how of [shell, { cwd: "." }]) {
+          const control = new AbortController();
+          const cut = exec("sleep 0.2; echo > /tmp/went-on", { ...how, signal: control.signal });
+          await sleep(at);
+          control.abort();
+          expect(await cut).toMatchObject({ signal: "SIGKILL" });
+        }
+      }
+      await sleep(300);
+    } finally {
+      for (const one of busy) one.kill("SIGKILL");
+    }
+    expect(await says("echo $v; test ! -e /tmp/went-on", shell)).toBe("kept");
   });
 
   test.each([["in a shell"], ["as a program"]])("input %s is text or bytes, of any size", async (how) => {

@@ -59,6 +59,11 @@ export class Call {
     writeFileSync(join(this.folder, name), content, { mode: 0o600 });
   }
 
+  /** Takes back what was put. */
+  take(name: string): void {
+    rmSync(join(this.folder, name), { force: true });
+  }
+
   request({ argv, env, cwd }: CallRequest): void {
     this.put("argv", strings(argv));
     this.put("env", strings(Object.entries(env).map(([name, value]) => `${name}=${value}`)));

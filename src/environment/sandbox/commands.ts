@@ -137,7 +137,9 @@ export class SandboxCommands {
       signal,
       over: () => call.end(),
       stop: async () => {
-        const pid = call.pid();
+        const patience = AbortSignal.any([AbortSignal.timeout(readyMs), this.#place.over]);
+        // The root may be about to start it.
+        const pid = await call.until(() => (call.end() === undefined ? call.pid() : 0), patience);
         const found = pid === undefined ? undefined : this.#find(pid);
         if (found !== undefined) killGroup(found.group);
       },
@@ -169,21 +171,28 @@ export class SandboxCommands {
       if (ended !== undefined) lost = true;
       return ended;
     };
+    const killStarted = (host: ProcessInfo): void => {
+      for (const child of this.#children(shell.pid)) {
+        if (before.has(child.pid)) continue;
+        if (child.group === host.group) kill(child.pid, "SIGKILL");
+        else killGroup(child.group);
+      }
+    };
     const stop = async (): Promise<void> => {
-      for (let tries = 0; tries < interrupts && over() === undefined; tries++) {
+      // A shell that has not read it yet will find nothing to do.
+      call.take("run");
+      for (let tries = 0; over() === undefined; tries++) {
         const host = this.#find(shell.pid);
         if (host === undefined) return;
-        for (const child of this.#children(shell.pid)) {
-          if (before.has(child.pid)) continue;
-          if (child.group === host.group) kill(child.pid, "SIGKILL");
-          else killGroup(child.group);
-        }
+        // Before its children: a shell whose child ends without an interrupt goes on with the next part of the line.
         kill(host.pid, "SIGINT");
+        killStarted(host);
         const patience = AbortSignal.timeout(interruptMs);
-        await call.until(over, patience);
+        if (tries < interrupts) await call.until(over, patience);
+        else return killGroup(host.group);
       }
-      const host = over() === undefined ? this.#find(shell.pid) : undefined;
-      if (host !== undefined) killGroup(host.group);
+      const host = this.#find(shell.pid);
+      if (host !== undefined) killStarted(host);
     };
     const end = await this.#watch(call, { options, signal, over, stop });
     if (lost) rmSync(join(this.#place.run(), "shells", name), { force: true });
