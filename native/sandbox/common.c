@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -70,6 +71,21 @@ pid_t fork_into(uint64_t flags, int cgroup, pid_t pid) {
     args.set_tid_size = 1;
   }
   return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+int join_groups(const char *folders) {
+  while (*folders != 0) {
+    size_t length = strcspn(folders, "\n");
+    char path[4096];
+    int fd = -1;
+    if (snprintf(path, sizeof path, "%.*s/cgroup.procs", (int)length, folders) < (int)sizeof path) fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    int result = write_all(fd, "0", 1);
+    close(fd);
+    if (result < 0) return -1;
+    folders += length + (folders[length] == '\n');
+  }
+  return 0;
 }
 
 /* What Docker leaves to a root inside, but for CAP_MKNOD: enough for a package manager and sudo, nothing that reaches the host's kernel. No device cgroup stands

@@ -16,7 +16,7 @@ static void on_child(int signal) { (void)signal; }
 
 /* In System V, host name and time namespaces of its own: these are part of the image, where those of the init are what CRIU comes from. The clocks of the tree go
  * on behind a restore from where they were, so it has its own from the beginning. */
-static void start_root(int cgroup, const char *program) {
+static void start_root(int cgroup, const char *program, int new_privileges) {
   pid_t pid = fork_into(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWTIME, cgroup, 0);
   if (pid != 0) return;
   const int kept[] = {-1};
@@ -27,11 +27,12 @@ static void start_root(int cgroup, const char *program) {
   sigprocmask(SIG_SETMASK, &none, NULL);
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_DFL);
+  if (!new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) _exit(127);
   if (drop_capabilities() == 0) execl(program, "agentrewind-root", "root", (char *)NULL);
   _exit(127);
 }
 
-void run_init(int lifeline, int tree_cgroup, const char *root_program) {
+void run_init(int lifeline, int tree_cgroup, const char *root_program, int new_privileges) {
   int null = open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
   if (null > 2) close(null);
@@ -44,7 +45,7 @@ void run_init(int lifeline, int tree_cgroup, const char *root_program) {
   sigprocmask(SIG_BLOCK, &child, NULL);
   struct sigaction action = {.sa_handler = on_child};
   sigaction(SIGCHLD, &action, NULL);
-  if (root_program != NULL) start_root(tree_cgroup, root_program);
+  if (root_program != NULL) start_root(tree_cgroup, root_program, new_privileges);
   close(tree_cgroup);
   for (;;) {
     struct pollfd wait = {lifeline, POLLIN, 0};

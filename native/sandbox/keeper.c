@@ -92,11 +92,12 @@ static int move_to(int fd, int target) {
 }
 
 /* In the sandbox's mount, pid and network namespaces, in the host's others: those are what CRIU then takes for its own, and leaves alone. */
-static void become_criu(int init, int socket, const int files[3], int cgroup, pid_t pid, char **command) {
+static void become_criu(int init, int socket, const int files[3], int cgroup, const char *groups, pid_t pid, char **command) {
   /* Out of the way of the numbers that are about to be given out. */
   int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(files[0], F_DUPFD_CLOEXEC, 20);
   int high_images = fcntl(files[1], F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 20);
   int high_library = files[2] < 0 ? -1 : fcntl(files[2], F_DUPFD_CLOEXEC, 20);
+  if (join_groups(groups) < 0) _exit(126);
   if (setns(init, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0) _exit(125);
   pid_t inside = fork_into(0, high_cgroup, pid);
   if (inside < 0) _exit(124);
@@ -126,22 +127,22 @@ static void become_criu(int init, int socket, const int files[3], int cgroup, pi
   _exit(122);
 }
 
-/* Strings: the init's pid, the images folder, the prefix, the cgroup, the pid inside (0: any), a library to load into it ("": none), the command. */
+/* Strings: the init's pid, the images folder, the prefix, the cgroup, more groups, the pid inside (0: any), a library to load into it ("": none), the command. */
 static void start_criu(uint32_t id, struct fields given) {
-  if (given.count < 7) return put_failed(id, EINVAL, "read the request");
+  if (given.count < 8) return put_failed(id, EINVAL, "read the request");
   if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
   int init = (int)syscall(SYS_pidfd_open, atoi(given.item[0]), 0);
   int images = open(given.item[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int prefix = open(given.item[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int cgroup = open(given.item[3], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int library = given.item[5][0] == 0 ? -1 : open(given.item[5], O_RDONLY | O_CLOEXEC);
+  int library = given.item[6][0] == 0 ? -1 : open(given.item[6], O_RDONLY | O_CLOEXEC);
   int pair[2] = {-1, -1};
   pid_t pid = -1;
   if (init >= 0 && images >= 0 && prefix >= 0 && cgroup >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
     pid = fork();
     if (pid == 0) {
       const int files[3] = {prefix, images, library};
-      become_criu(init, pair[1], files, cgroup, atoi(given.item[4]), given.item + 6);
+      become_criu(init, pair[1], files, cgroup, given.item[4], atoi(given.item[5]), given.item + 7);
     }
   }
   int error = errno;

@@ -22,7 +22,9 @@ struct plan {
   int own_network;
   int init_cgroup;
   int tree_cgroup;
+  const char *more_groups;
   const char *root_program;
+  int new_privileges;
 };
 
 static int fail(struct launched *out, const char *step, const char *on) {
@@ -142,31 +144,35 @@ static void become_init(struct fields steps, size_t first, const struct plan *pl
   /* The modes of the steps count, not the owner's umask. */
   umask(0);
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail(&out, "make private", "/");
+  if (join_groups(plan->more_groups) < 0) fail(&out, "join", plan->more_groups);
   if (out.error == 0 && plan->own_network && raise_loopback() < 0) fail(&out, "raise", "lo");
   perform_all(&out, steps, first);
   write_all(report, &out, sizeof out);
   if (out.error != 0) _exit(1);
   const int kept[] = {lifeline, plan->tree_cgroup, -1};
   close_others(kept);
-  run_init(lifeline, plan->tree_cgroup, plan->root_program);
+  run_init(lifeline, plan->tree_cgroup, plan->root_program, plan->new_privileges);
 }
 
 static int open_folder(const char *path) { return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-/* Instructions: first the plan ("network" "own"|"host", "cgroups" INIT TREE, "program" PATH or "" for none), then the steps. */
+/* Instructions: first the plan ("network" "own"|"host", "cgroups" INIT TREE MORE, "program" PATH or "" for none, "new"|"none" for the privileges that a program
+ * may get), then the steps. */
 struct launched launch(struct fields instructions) {
   struct launched out = {0, 0, ""};
-  struct plan plan = {0, -1, -1, NULL};
+  struct plan plan = {0, -1, -1, NULL, NULL, 0};
   int report[2] = {-1, -1};
   int lifeline[2] = {-1, -1};
-  if (instructions.count < 7 || strcmp(instructions.item[0], "network") != 0 || strcmp(instructions.item[2], "cgroups") != 0 ||
-      strcmp(instructions.item[5], "program") != 0) {
+  if (instructions.count < 9 || strcmp(instructions.item[0], "network") != 0 || strcmp(instructions.item[2], "cgroups") != 0 ||
+      strcmp(instructions.item[6], "program") != 0) {
     errno = EINVAL;
     fail(&out, "read", "the plan");
     return out;
   }
   plan.own_network = strcmp(instructions.item[1], "own") == 0;
-  plan.root_program = instructions.item[6][0] == 0 ? NULL : instructions.item[6];
+  plan.more_groups = instructions.item[5];
+  plan.root_program = instructions.item[7][0] == 0 ? NULL : instructions.item[7];
+  plan.new_privileges = strcmp(instructions.item[8], "new") == 0;
   plan.init_cgroup = open_folder(instructions.item[3]);
   if (plan.init_cgroup < 0) fail(&out, "open cgroup", instructions.item[3]);
   plan.tree_cgroup = out.error == 0 ? open_folder(instructions.item[4]) : -1;
@@ -178,7 +184,7 @@ struct launched launch(struct fields instructions) {
     if (pid < 0) fail(&out, "make", "namespaces");
     if (pid == 0) {
       close(lifeline[1]);
-      become_init(instructions, 7, &plan, lifeline[0], report[1]);
+      become_init(instructions, 9, &plan, lifeline[0], report[1]);
     }
     out.pid = pid;
   }

@@ -8,7 +8,7 @@
 /* Frames between the owner and the keeper: u32 length of what follows, u32 id, u8 kind, payload; little endian. */
 enum frame_kind {
   FRAME_START = 1,   /* -> strings: instructions, see launch.c */
-  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, first pid, library, command...; opens the channel of that id */
+  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, more groups, first pid, library, command...; opens the channel of that id */
   FRAME_DATA = 3,    /* <-> one message of the channel's socket */
   FRAME_CLOSE = 4,   /* -> ends the channel's process; answered by FRAME_ENDED */
   FRAME_ENDED = 5,   /* <- i32 wait status: the channel's process or the init has ended */
@@ -39,6 +39,9 @@ void close_others(const int *kept);
 /* Like fork, with the child in the cgroup whose directory `cgroup` is (-1: where the caller is), and with `pid` in its own namespace (0: any). */
 pid_t fork_into(uint64_t flags, int cgroup, pid_t pid);
 
+/* Puts the caller into the control groups (version 1) whose folders these are, a line each. */
+int join_groups(const char *folders);
+
 struct launched {
   pid_t pid;
   int error;
@@ -53,7 +56,8 @@ struct launched perform_inside(pid_t init, struct fields steps);
 
 /* Never return. */
 void keep(int socket);
-void run_init(int lifeline, int tree_cgroup, const char *root_program) __attribute__((noreturn));
+/* `root_program` NULL: no root is started. */
+void run_init(int lifeline, int tree_cgroup, const char *root_program, int new_privileges) __attribute__((noreturn));
 void run_root(const char *folder) __attribute__((noreturn));
 
 /* Leaves what a root inside of a container usually has; the bounding set, so nothing inside gets the rest again. */

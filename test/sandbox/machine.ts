@@ -14,6 +14,8 @@ export const needed = ["native", "root", "loop", "btrfs", "overlay", "cgroup2", 
 export interface Machine {
   /** Holds everything of it. */
   readonly base: string;
+  /** The environment's id. */
+  readonly name: string;
   readonly workspace: string;
   readonly store: string;
   readonly environment: Environment;
@@ -51,6 +53,7 @@ export async function openMachine({ parent = tmpdir(), workspace, ...options }: 
   const exec = (command: string | readonly string[], more: ExecOptions = {}) => environment.exec(command, more);
   return {
     base,
+    name: id,
     workspace: place,
     store: folder,
     environment,

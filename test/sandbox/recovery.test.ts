@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Rewind } from "agentrewind";
 import { describe, expect, test } from "vitest";
-import { cgroupMount } from "../../src/environment/sandbox/cgroup.ts";
+import { cgroup2Mount } from "../../src/environment/sandbox/mount-table.ts";
 import { lacking } from "../capabilities.ts";
 import { pythonArguments, pythonPath } from "../helpers/python.ts";
 import { runSteps, type Step, type StepResult, startSteps } from "../helpers/steps.ts";
@@ -38,7 +38,7 @@ const goOn = (place: Place): Step => ({
 
 const groupOf = (place: Place): string => {
   const [note = ""] = readdirSync(join(place.store, "sandboxes"));
-  return join(cgroupMount() as string, "agentrewind", basename(note, ".json"));
+  return join(cgroup2Mount() as string, "agentrewind", basename(note, ".json"));
 };
 
 const runsIn = (group: string): boolean =>

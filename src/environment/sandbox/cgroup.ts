@@ -3,19 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RewindError, systemCode } from "../../errors.ts";
-
-/** Where cgroup v2 is mounted; undefined where it is not. */
-export function cgroupMount(mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): string | undefined {
-  for (const line of mountinfo.split("\n")) {
-    const fields = line.split(" ");
-    if (fields[fields.indexOf("-") + 1] === "cgroup2") return unescape8(fields[4] ?? "");
-  }
-  return undefined;
-}
-
-/** Octal escapes of the kernel's tables. */
-export const unescape8 = (text: string): string =>
-  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+import { type ResourceLimits, SandboxLimits } from "./limits.ts";
 
 /** How long killed processes may take to end. */
 const endMs = 30_000;
@@ -24,16 +12,28 @@ export class SandboxGroup {
   readonly root: string;
   readonly init: string;
   readonly tree: string;
+  readonly #limits: SandboxLimits;
 
-  /** @param name unique on this host */
-  constructor(mount: string, name: string) {
+  /**
+   * @param name unique on this host
+   * @throws NOT_AVAILABLE where a limit cannot be set
+   */
+  constructor(mount: string, name: string, limits: ResourceLimits = {}) {
+    const path = ["agentrewind", name, "tree"];
     this.root = join(mount, "agentrewind", name);
     this.init = join(this.root, "init");
-    this.tree = join(this.root, "tree");
+    this.tree = join(mount, ...path);
+    this.#limits = new SandboxLimits(mount, path, limits);
   }
 
   make(): void {
     for (const folder of [this.init, this.tree]) mkdirSync(folder, { recursive: true });
+    this.#limits.set();
+  }
+
+  /** Folders of groups that what belongs to the tree must be put into, besides `tree`. */
+  get joined(): readonly string[] {
+    return this.#limits.joined;
   }
 
   /** Host pids of the tree. */
@@ -77,6 +77,7 @@ export class SandboxGroup {
   async remove(): Promise<void> {
     await this.#kill();
     removeGroup(this.root);
+    await this.#limits.remove();
   }
 }
 

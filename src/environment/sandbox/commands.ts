@@ -148,7 +148,10 @@ export class SandboxCommands {
       const name = getSystemErrorName(-end.result.errno);
       call.remove();
       throw new RewindError("COMMAND_FAILED", `The command could not be started: ${argv[0]}: ${name}.`, {
-        hint: "Check that the program and the working directory exist.",
+        hint:
+          name === "EAGAIN"
+            ? "There are as many processes as may be: end some, or raise the limit of the sandbox."
+            : "Check that the program and the working directory exist.",
         details: { error: name },
       });
     }

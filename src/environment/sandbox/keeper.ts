@@ -29,6 +29,8 @@ export interface CriuPlace {
   readonly prefix: string;
   /** Host path of the cgroup that it runs in, and what it restores with it. */
   readonly cgroup: string;
+  /** Folders of more groups that it joins. */
+  readonly joined: readonly string[];
   /** Its pid inside; 0: any. */
   readonly pid: number;
   /** Host path of a library that is loaded into it; undefined for none. */
@@ -116,6 +118,7 @@ export class Keeper {
       place.images,
       place.prefix,
       place.cgroup,
+      place.joined.join("\n"),
       `${place.pid}`,
       place.library ?? "",
       ...place.command,

@@ -21,6 +21,7 @@ export interface LifePlan {
   readonly hide: readonly string[];
   readonly hostname: string;
   readonly network: "host" | "own";
+  readonly noNewPrivs: boolean;
   readonly workspace: string;
   readonly criu: { readonly program: CriuProgram; readonly kernelFeatures: string } | undefined;
   /** What a rewind does with processes. */
@@ -72,8 +73,8 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     lastPid,
   });
   const started: Started = await keeper.start([
-    ...["network", plan.network, "cgroups", group.init, group.tree],
-    ...["program", fresh ? "/run/agentrewind/program" : ""],
+    ...["network", plan.network, "cgroups", group.init, group.tree, group.joined.join("\n")],
+    ...["program", fresh ? "/run/agentrewind/program" : "", plan.noNewPrivs ? "none" : "new"],
     ...steps,
     ...(fresh ? closeSettings() : []),
   ]);
@@ -96,13 +97,14 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
       if (criu === undefined) throw new TypeError("there is no CRIU");
       const { prefix, command } = criu.program;
       // What restores belongs to the tree with what it restores; what dumps must not be part of what it dumps.
-      const cgroup = fresh || pid === 0 ? group.init : group.tree;
+      const restores = !fresh && pid !== 0;
       const library = limitsLibrary();
       return keeper.criu({
         init: started.pid,
         images,
         prefix,
-        cgroup,
+        cgroup: restores ? group.tree : group.init,
+        joined: restores ? group.joined : [],
         pid,
         library,
         command: [...command, "swrk", "3"],

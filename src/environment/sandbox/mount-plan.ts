@@ -1,9 +1,9 @@
 // Which of the host's folders a sandbox sees, and through which overlays.
-import { readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
-import { unescape8 } from "./cgroup.ts";
+import { mountTable } from "./mount-table.ts";
 import type { SandboxPlace } from "./options.ts";
 import type { Overlay } from "./view.ts";
 
@@ -27,16 +27,11 @@ const replaced = ["/tmp", "/dev", "/proc", "/sys", "/run/agentrewind"];
 const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 
-/** Mount points of the host, the innermost last. */
-export function mountPoints(mountinfo = readFileSync("/proc/self/mountinfo", "utf8")): string[] {
-  return mountinfo
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => unescape8(line.split(" ")[4] ?? "/"));
-}
-
 /** The overlays, that of "/" first; parents before what is mounted below them. @throws BAD_ARGUMENT */
-export function planOverlays({ workspace, rootfs, mounts = [] }: SandboxPlace, points = mountPoints()): Overlay[] {
+export function planOverlays(
+  { workspace, rootfs, mounts = [] }: SandboxPlace,
+  points = mountTable().map(({ point }) => point),
+): Overlay[] {
   const paths = new Set<string>();
   for (const wanted of [workspace, ...mounts]) {
     const path = realPath(wanted);

@@ -2,6 +2,7 @@
 import { constants } from "node:fs";
 import { access, readFile } from "node:fs/promises";
 import type { ProbeResult } from "../environment.ts";
+import { cgroup2Mount } from "./mount-table.ts";
 import { runProgram } from "./run.ts";
 import { findCriu, findMkfsBtrfs } from "./tools.ts";
 
@@ -80,11 +81,9 @@ async function namespaces(): Promise<Answer> {
   };
 }
 
-/** Wherever it is mounted, also beside the hierarchies of version 1. */
 async function cgroup2(): Promise<Answer> {
-  const mounts = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
-  const path = cgroup2Mount(mounts);
-  if (path === null)
+  const path = cgroup2Mount();
+  if (path === undefined)
     return {
       status: "unsupported",
       reason: "no cgroup v2 is mounted",
@@ -100,17 +99,6 @@ async function cgroup2(): Promise<Answer> {
     reason: `${path} cannot be written`,
     hint: "Run it as root, in a container whose cgroups are writable.",
   };
-}
-
-/** `mounts` as in /proc/self/mountinfo. */
-export function cgroup2Mount(mounts: string): string | null {
-  for (const line of mounts.split("\n")) {
-    const [before = "", after = ""] = line.split(" - ");
-    if (!after.startsWith("cgroup2 ")) continue;
-    const path = before.split(" ")[4] ?? "";
-    return path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
-  }
-  return null;
 }
 
 async function fileSystem(name: string): Promise<Answer> {

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
 import { loadNative } from "../../native.ts";
 import type { Environment } from "../environment.ts";
-import { cgroupMount, SandboxGroup } from "./cgroup.ts";
+import { SandboxGroup } from "./cgroup.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
 import type { LifePlan } from "./life.ts";
 import { planHidden, planOverlays } from "./mount-plan.ts";
+import { cgroup2Mount } from "./mount-table.ts";
 import type { SandboxPlace } from "./options.ts";
 import { ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
@@ -33,7 +34,7 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
 async function planLife(place: SandboxPlace): Promise<LifePlan> {
   const loaded = loadNative();
   const program = sandboxProgram();
-  const mount = process.platform === "linux" ? cgroupMount() : undefined;
+  const mount = process.platform === "linux" ? cgroup2Mount() : undefined;
   if (loaded.native === null) throw unavailable(`the addon is not available (${loaded.reason})`);
   if (process.getuid?.() !== 0) throw unavailable("it needs root");
   if (program === undefined) throw unavailable("the program for sandboxes was not built");
@@ -45,12 +46,13 @@ async function planLife(place: SandboxPlace): Promise<LifePlan> {
   return {
     keeper: Keeper.open(program),
     native: loaded.native,
-    group: new SandboxGroup(mount, place.id),
+    group: new SandboxGroup(mount, place.id, place.limits),
     program,
     overlays,
     hide: planHidden(place),
     hostname: "sandbox",
     network: place.network ?? "host",
+    noNewPrivs: place.noNewPrivs ?? false,
     workspace: place.workspace,
     criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
     processes,

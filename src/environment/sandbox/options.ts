@@ -1,6 +1,7 @@
 // What a caller can say of a sandbox.
 import { z } from "zod";
 import type { Objects } from "../../store/objects.ts";
+import type { ResourceLimits } from "./limits.ts";
 
 export interface SandboxOptions {
   /** "host" (the default): the sandbox shares the host's network. "own": a network of its own with nothing but loopback. */
@@ -16,7 +17,13 @@ export interface SandboxOptions {
   readonly mounts?: readonly string[] | undefined;
   /** More that nobody inside may see, besides the store and the usual folders of credentials. */
   readonly hide?: readonly string[] | undefined;
+  /** What its processes may use together. Default: no limit. */
+  readonly limits?: ResourceLimits | undefined;
+  /** No program inside gets rights that who starts it has not: `sudo` and the like do not work. Default: false. */
+  readonly noNewPrivs?: boolean | undefined;
 }
+
+const positive = z.int().positive().optional();
 
 export const sandboxOptions = z.strictObject({
   network: z.enum(["host", "own"]).optional(),
@@ -24,6 +31,8 @@ export const sandboxOptions = z.strictObject({
   rootfs: z.string().min(1).optional(),
   mounts: z.array(z.string().min(1)).readonly().optional(),
   hide: z.array(z.string().min(1)).readonly().optional(),
+  limits: z.strictObject({ memory: positive, pids: positive }).optional(),
+  noNewPrivs: z.boolean().optional(),
 });
 
 /** What the composition root adds. */

@@ -212,8 +212,8 @@ export class Sandbox implements Environment {
   }
 
   #options(): SandboxOptions {
-    const { network, rootfs, mounts, hide } = this.#place;
-    return { network, rootfs, mounts, hide };
+    const { network, rootfs, mounts, hide, limits, noNewPrivs } = this.#place;
+    return { network, rootfs, mounts, hide, limits, noNewPrivs };
   }
 
   /** A state without processes needs no capture: the live folder stays. */
