@@ -31,6 +31,7 @@
             "core/scan-work.cpp",
             "core/sequence.cpp",
             "core/sink.cpp",
+            "core/stamps.cpp",
             "core/statx.cpp",
             "core/subvolume.cpp",
             "core/tree.cpp",

@@ -103,6 +103,9 @@ export interface Native {
   /** One side of such a record, of the entry at `path`; empty where there is none, or a link above it. */
   lookAt(root: number, path: Uint8Array): Promise<Buffer>;
 
+  /** What a stat tells of everything at and below `path`, as records (native/core/stamps.hpp). */
+  stampTree(root: number, path: Uint8Array): Promise<Buffer>;
+
   /** Path of the loop device over this file, or null. */
   findLoopDevice(file: number): Promise<string | null>;
   /** A new one, which goes when nothing uses it: `fd` keeps it until it is mounted. `direct`: 1 goes past the page cache where the file system can. */
@@ -324,6 +327,7 @@ const calls: Record<keyof Native, true> = {
   innerSubvolumes: true,
   compareTrees: true,
   lookAt: true,
+  stampTree: true,
   findLoopDevice: true,
   attachLoopDevice: true,
   mount: true,

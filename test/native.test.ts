@@ -721,6 +721,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         lockFile: [root, 0],
         waitForTransaction: [root, 0],
         changedInodes: [root, 0],
+        stampTree: [root, path],
       };
       const before = statOf(path);
       for (const [name, args] of Object.entries(good)) {

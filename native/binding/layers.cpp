@@ -1,10 +1,11 @@
-// Subvolumes, loop devices, mounts and locks: all but the locks on threads of libuv's.
+// Subvolumes, stamps, loop devices, mounts and locks: all but the locks on threads of libuv's.
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
 
 #include "../core/loop-device.hpp"
 #include "../core/mounting.hpp"
+#include "../core/stamps.hpp"
 #include "../core/subvolume.hpp"
 #include "../core/tree-difference.hpp"
 #include "arguments.hpp"
@@ -154,6 +155,16 @@ Napi::Value jsLookAt(const Napi::CallbackInfo& info) {
       [](Napi::Env env, std::string& side) { return Napi::Buffer<char>::Copy(env, side.data(), side.size()); });
 }
 
+Napi::Value jsStampTree(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int root = arguments.descriptor("root");
+  const std::string path = arguments.bytes("path");
+  if (!arguments.ok()) return info.Env().Undefined();
+  return inBackground<std::string>(
+      info.Env(), quoted(path), [=] { return stampTree(root, path); },
+      [](Napi::Env env, std::string& stamps) { return Napi::Buffer<char>::Copy(env, stamps.data(), stamps.size()); });
+}
+
 Napi::Value jsFindLoopDevice(const Napi::CallbackInfo& info) {
   Arguments arguments(info);
   const int file = arguments.descriptor("file");
@@ -222,6 +233,7 @@ void registerLayers(Napi::Env env, Napi::Object exports) {
   exports.Set("innerSubvolumes", Napi::Function::New<jsInnerSubvolumes>(env, "innerSubvolumes"));
   exports.Set("compareTrees", Napi::Function::New<jsCompareTrees>(env, "compareTrees"));
   exports.Set("lookAt", Napi::Function::New<jsLookAt>(env, "lookAt"));
+  exports.Set("stampTree", Napi::Function::New<jsStampTree>(env, "stampTree"));
   exports.Set("findLoopDevice", Napi::Function::New<jsFindLoopDevice>(env, "findLoopDevice"));
   exports.Set("attachLoopDevice", Napi::Function::New<jsAttachLoopDevice>(env, "attachLoopDevice"));
   exports.Set("mount", Napi::Function::New<jsMount>(env, "mount"));

@@ -18,10 +18,12 @@ export interface Machine {
   readonly name: string;
   readonly workspace: string;
   readonly store: string;
-  readonly environment: Environment;
+  environment: Environment;
   exec(command: string | readonly string[], options?: ExecOptions): Promise<ExecResult>;
   /** Standard output without its last line's end; what it says on standard error or a status is a failure. */
   says(command: string, options?: ExecOptions): Promise<string>;
+  /** Closes it in order and opens it again, with `between` in between. */
+  reopen(between?: () => void): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -41,32 +43,35 @@ export async function openMachine({ parent = tmpdir(), workspace, ...options }: 
   const id = `test-${randomBytes(6).toString("hex")}`;
   const objects = store.open(id).objects;
   let generation = 0;
-  const environment = await openSandbox({
-    ...options,
-    workspace: place,
-    store: folder,
-    id,
-    objects,
-    raiseGeneration: () => ++generation,
-  });
-  await environment.resume?.(null);
-  const exec = (command: string | readonly string[], more: ExecOptions = {}) => environment.exec(command, more);
-  return {
+  const open = async (): Promise<Environment> => {
+    const raiseGeneration = () => ++generation;
+    const opened = await openSandbox({ ...options, workspace: place, store: folder, id, objects, raiseGeneration });
+    await opened.resume?.(null);
+    return opened;
+  };
+  const exec: Machine["exec"] = (command, more = {}) => machine.environment.exec(command, more);
+  const machine: Machine = {
     base,
     name: id,
     workspace: place,
     store: folder,
-    environment,
+    environment: await open(),
     exec,
     async says(command, more) {
       const { stdout, stderr, exitCode, signal } = await exec(command, more);
       if (exitCode !== 0 || stderr !== "") throw new Error(`${command}: ${exitCode ?? signal}: ${stderr}`);
       return stdout.replace(/\n$/, "");
     },
+    async reopen(between) {
+      await machine.environment.close();
+      between?.();
+      machine.environment = await open();
+    },
     async end() {
-      await environment.close();
+      await machine.environment.close();
       store.close();
       execFileSync("rm", ["-rf", base, ...(workspace === undefined ? [place] : [])]);
     },
   };
+  return machine;
 }

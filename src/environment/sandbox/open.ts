@@ -4,6 +4,7 @@ import { RewindError } from "../../errors.ts";
 import { loadNative } from "../../native.ts";
 import type { Environment } from "../environment.ts";
 import { SandboxGroup } from "./cgroup.ts";
+import { HostFiles } from "./host-files.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
@@ -28,7 +29,14 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   await images.clean();
   // What a killed owner left running: its state is that of the last pair, which is brought back.
   await plan.group.remove();
-  return new Sandbox(place, plan, layers, images, lacks);
+  const host = new HostFiles({
+    native: plan.native,
+    overlays: plan.overlays,
+    folders: [place.workspace, ...(place.mounts ?? [])],
+    hidden: plan.hide,
+    file: join(place.store, "sandboxes", `${place.id}.host`),
+  });
+  return new Sandbox({ place, plan, layers, images, host, lacks });
 }
 
 async function planLife(place: SandboxPlace): Promise<LifePlan> {

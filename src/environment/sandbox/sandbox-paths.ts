@@ -1,12 +1,15 @@
 // The paths of a sandbox: as callers write them, as it sees them, and where they lie in its layers.
 import { join } from "node:path";
 import type { Native } from "../../native.ts";
-import { fromBytes, fromDisplay, toBytes } from "../directory/names.ts";
+import { display, fromBytes, fromDisplay, type RawPath, toBytes } from "../directory/names.ts";
 import type { FileChanges, Problem } from "../environment.ts";
 import { fileChanges, type LayerRoot } from "./changes.ts";
 import type { Layers } from "./layers/layers.ts";
 import type { LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
+
+/** Of the host's changes, by name. */
+const mostTold = 50;
 
 export class SandboxPaths {
   readonly #native: Native;
@@ -43,11 +46,15 @@ export class SandboxPaths {
     return { path: this.shown(join(root.at, path.slice(root.layer.length + 1))), reason };
   }
 
-  /** One of the states, or the lower folder, has it. */
-  async isKnown(path: string, states: readonly string[]): Promise<boolean> {
-    const root = this.#roots
+  #rootOf(path: string): LayerRoot {
+    return this.#roots
       .filter(({ at }) => at === "/" || path === at || path.startsWith(`${at}/`))
       .sort((a, b) => b.at.length - a.at.length)[0] as LayerRoot;
+  }
+
+  /** One of the states, or the lower folder, has it. */
+  async isKnown(path: string, states: readonly string[]): Promise<boolean> {
+    const root = this.#rootOf(path);
     const below = raw(path).slice(root.at === "/" ? 1 : root.at.length + 1);
     for (const state of states) {
       const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
@@ -60,6 +67,20 @@ export class SandboxPaths {
     } finally {
       lower.close();
     }
+  }
+
+  /** What somebody changed on the host, absolute paths inside: whether the sandbox in this state sees it. */
+  async hostWrites(paths: readonly RawPath[], state: string): Promise<Problem[]> {
+    const told = paths.slice(0, mostTold).map(async (path) => {
+      const root = this.#rootOf(path);
+      const below = path.slice(root.at === "/" ? 1 : root.at.length + 1);
+      const own = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
+      const seen = own === null || own.type === "directory" ? "the sandbox sees the host's" : "the sandbox has its own";
+      return { path: display(this.shown(path)), reason: `HOST_WRITE: it was changed on the host meanwhile; ${seen}` };
+    });
+    const rest = paths.length - told.length;
+    const more = { path: "host", reason: `HOST_WRITE: ${rest} more paths were changed on the host meanwhile` };
+    return [...(await Promise.all(told)), ...(rest > 0 ? [more] : [])];
   }
 
   changes(from: string, to: string): Promise<FileChanges> {

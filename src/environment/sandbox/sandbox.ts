@@ -14,6 +14,7 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
+import type { HostFiles } from "./host-files.ts";
 import type { Layers } from "./layers/layers.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
@@ -24,6 +25,16 @@ import { bringBack, captureTree, foreseen, refusalOf } from "./processes/tree.ts
 import { putPaths } from "./put.ts";
 import { covers, SandboxPaths, without } from "./sandbox-paths.ts";
 import { TreeFiles } from "./tree-files.ts";
+
+/** What a sandbox is made of; open.ts puts it together. */
+export interface SandboxParts {
+  readonly place: SandboxPlace;
+  readonly plan: LifePlan;
+  readonly layers: Layers;
+  readonly images: ImageStore;
+  readonly host: HostFiles;
+  readonly lacks: readonly string[];
+}
 
 /** What a restore leaves as it is. */
 interface Kept {
@@ -40,6 +51,7 @@ export class Sandbox implements Environment {
   readonly #plan: LifePlan;
   readonly #layers: Layers;
   readonly #images: ImageStore;
+  readonly #host: HostFiles;
   readonly #note: ParkingNote;
   readonly #files: TreeFiles;
   readonly #paths: SandboxPaths;
@@ -53,8 +65,9 @@ export class Sandbox implements Environment {
   /** Of the beginning of this life, where nobody was told yet. */
   #untold: readonly Problem[] = [];
 
-  constructor(place: SandboxPlace, plan: LifePlan, layers: Layers, images: ImageStore, lacks: readonly string[]) {
+  constructor({ place, plan, layers, images, host, lacks }: SandboxParts) {
     this.#place = place;
+    this.#host = host;
     this.#plan = plan;
     this.#layers = layers;
     this.#images = images;
@@ -100,6 +113,7 @@ export class Sandbox implements Environment {
       await this.#keepLeft(newest, keep);
       this.#untold = await this.#begin(newest);
     } else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+    void this.#host.look();
   }
 
   /** What a killed owner's tools changed behind the newest pair. */
@@ -207,6 +221,7 @@ export class Sandbox implements Environment {
       await this.#life.end();
       this.#life = undefined;
     }
+    await this.#host.close();
     await this.#plan.keeper.close();
     await this.#layers.close();
   }
@@ -251,6 +266,7 @@ export class Sandbox implements Environment {
     await this.#revive();
     const start = performance.now();
     this.#written.clear();
+    const looked = this.#host.look();
     const { manifest, problems, bytes } = await captureTree({
       life: this.#alive(),
       plan: this.#plan,
@@ -261,9 +277,11 @@ export class Sandbox implements Environment {
     this.#last = manifest;
     const untold = this.#untold;
     this.#untold = [];
+    await looked;
+    const onHost = await this.#paths.hostWrites(this.#host.take(), this.#filesOf(manifest));
     return {
       manifest,
-      problems: [...untold, ...problems.map((one) => this.#paths.told(one))],
+      problems: [...untold, ...problems.map((one) => this.#paths.told(one)), ...onHost],
       bytes,
       captureMs: performance.now() - start,
     };
