@@ -147,6 +147,22 @@ export interface ProbeResult {
   readonly reason: string;
 }
 
+export interface ApplyOptions {
+  /** Only these and what is below them. Default: the workspace, and what else the environment keeps from the host. */
+  readonly paths?: readonly string[];
+  /** What both changed is taken from the environment as well. Default: it is named, and left as it is on the host. */
+  readonly overwrite?: boolean;
+  readonly dryRun?: boolean;
+}
+
+export interface Applied {
+  readonly added: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  /** Changed here and on the host since the environment began; left as they are on the host. */
+  readonly conflicts: readonly string[];
+}
+
 /**
  * Implementer's contract.
  *
@@ -190,6 +206,10 @@ export interface Environment {
    * the newest pair that is stored, or as it was closed. What was changed behind that pair and goes with it MUST be handed to `keep` before anything is touched.
    */
   resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void>;
+  /**
+   * Brings what was made here back to the host's folders, where the environment keeps its changes from them. States that were captured before MUST stay as they were.
+   */
+  apply?(options?: ApplyOptions): Promise<Applied>;
   /** Gives up stored states that nobody needs any more, where they lie outside of the store's objects. */
   forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */

@@ -24,7 +24,7 @@ describe.each(kinds)("changes in an overlay over layers of kind $kind", ({ kind,
     fs.mkdirSync(lower);
     execFileSync("bash", ["--norc", "-ec", base], { cwd: lower });
     const roots: LayerRoot[] = [
-      { layer: "root", at: "/", lower },
+      { layer: "root", at: "/", lowers: [lower] },
       { layer: "tmp", at: "/tmp" },
     ];
     inside(place, layers, "true");

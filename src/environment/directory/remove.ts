@@ -19,14 +19,15 @@ export async function removeFolder(folder: string): Promise<void> {
     throw error;
   }
   try {
-    await empty(posix, "", breathe);
+    await removeBelow(posix, "", breathe);
   } finally {
     posix.close();
   }
   removeEmpty(folder);
 }
 
-async function empty(posix: Posix, folder: RawPath, breathe: Breathe): Promise<void> {
+/** Everything in a folder; the folder itself stays. */
+export async function removeBelow(posix: Posix, folder: RawPath, breathe: Breathe): Promise<void> {
   // Folders still to be emptied; each is visited again, empty, behind those below it.
   const stack: { readonly path: RawPath; readonly emptied: boolean }[] = [{ path: folder, emptied: false }];
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {

@@ -17,8 +17,8 @@ export interface LayerRoot {
   readonly layer: RawPath;
   /** Where the sandbox sees it, absolute, in the same form. */
   readonly at: RawPath;
-  /** Of an overlay: the host's path of what lies below it. */
-  readonly lower?: string;
+  /** Of an overlay: the host's paths of what lies below it, the topmost first. */
+  readonly lowers?: readonly string[];
 }
 
 export interface ChangesOptions {
@@ -36,7 +36,7 @@ export async function fileChanges(options: ChangesOptions, from: string, to: str
   const differences = await byRoot(layers.diff(from, to), roots);
   const found: Change[] = [];
   for (const [root, below] of differences) {
-    const lower = root.lower === undefined ? undefined : openLower(native, root.lower);
+    const lower = root.lowers === undefined ? undefined : openLower(native, root.lowers);
     try {
       const comparison = new Comparison({ layers, from, to, root, lower, below, breathe });
       for (const change of await comparison.changes()) {

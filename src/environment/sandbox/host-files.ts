@@ -6,7 +6,8 @@ import { deflateRaw, inflateRawSync } from "node:zlib";
 import type { Native } from "../../native.ts";
 import { replaceFile, writeAll } from "../../store/io.ts";
 import { fromBytes, join, type RawPath } from "../directory/names.ts";
-import { changedStamps, type Stamps, takeStamps } from "./stamps.ts";
+import { overlayOf } from "./mount-plan.ts";
+import { changedStamps, mergedStamps, type Stamps, takeStamps } from "./stamps.ts";
 import type { Overlay } from "./view.ts";
 
 /** Of a whole root file system only what tells of its programs and settings: all of /usr takes seconds to look at. */
@@ -25,6 +26,9 @@ interface Place {
   readonly below: RawPath;
   /** Where the overlay lies, inside. */
   readonly overlay: RawPath;
+  /** As the sandbox began, and as results were brought back since. */
+  base: Stamps | undefined;
+  /** Of the last look. */
   stamps: Stamps | undefined;
   /** Of the last look; undefined before the first. */
   tookMs: number | undefined;
@@ -52,6 +56,7 @@ export class HostFiles {
   readonly #options: HostFilesOptions;
   readonly #places: readonly Place[];
   readonly #hidden: readonly RawPath[];
+  #saved: Promise<void> = Promise.resolve();
   readonly #changed = new Set<RawPath>();
 
   constructor(options: HostFilesOptions) {
@@ -62,10 +67,13 @@ export class HostFiles {
     this.#places = wanted
       .filter((path, index) => !wanted.some((other, at) => at !== index && other !== path && isBelow(path, other)))
       .filter((path, index, all) => all.indexOf(path) === index)
-      .map((at) => ({
+      .map((at) => ({ at, ...overlayOf(options.overlays, at) }))
+      .map(({ at, overlay, below }) => ({
         at,
-        ...below(options.overlays, at),
-        stamps: kept.get(at),
+        lower: overlay.lower,
+        below: raw(below),
+        overlay: raw(overlay.path),
+        ...(kept.get(at) ?? { base: undefined, stamps: undefined }),
         tookMs: undefined,
         endedAt: 0,
         running: undefined,
@@ -96,8 +104,44 @@ export class HostFiles {
   /** Keeps what was seen for the next owner. */
   async close(): Promise<void> {
     await Promise.all(this.#places.map(({ running }) => running));
+    await this.#save();
+  }
+
+  /** Below the overlay's root: what was changed on the host since the sandbox began, in the folder at `at`. */
+  async changedSinceBegin(at: string): Promise<Set<RawPath>> {
+    const place = await this.#lookNow(at);
+    return new Set(await changedStamps(place.base ?? Buffer.alloc(0), place.stamps ?? Buffer.alloc(0)));
+  }
+
+  /** What is on the host at these paths, below the overlay's root, came out of the sandbox. */
+  async takeOver(at: string, isTaken: (path: RawPath) => boolean): Promise<void> {
+    const told = new Set(this.#changed);
+    const place = await this.#lookNow(at);
+    place.base = mergedStamps(place.base ?? Buffer.alloc(0), place.stamps ?? Buffer.alloc(0), isTaken);
+    for (const path of this.#changed)
+      if (!told.has(path) && isTaken(path.slice(place.overlay === "/" ? 1 : place.overlay.length + 1)))
+        this.#changed.delete(path);
+    await this.#save();
+  }
+
+  async #lookNow(at: string): Promise<Place> {
+    const place = this.#places.find((one) => isBelow(at, one.at)) as Place;
+    await place.running;
+    this.#begin(place);
+    await place.running;
+    return place;
+  }
+
+  #save(): Promise<void> {
+    this.#saved = this.#saved.catch(() => {}).then(() => this.#write());
+    return this.#saved;
+  }
+
+  async #write(): Promise<void> {
     const known = this.#places.filter(({ stamps }) => stamps !== undefined);
-    const bytes = await deflate(Buffer.concat(known.flatMap(({ at, stamps }) => framed(at, stamps as Stamps))));
+    const bytes = await deflate(
+      Buffer.concat(known.flatMap(({ at, base, stamps }) => framed(Buffer.from(at), base as Stamps, stamps as Stamps))),
+    );
     await replaceFile(this.#options.file, async (fd) => {
       writeAll(fd, bytes, 0);
       return bytes.length;
@@ -123,7 +167,12 @@ export class HostFiles {
     }
     const before = place.stamps;
     place.stamps = seen;
-    if (before === undefined) return;
+    if (before === undefined) {
+      place.base = seen;
+      // Killed later, the next owner must know what the sandbox began with.
+      await this.#save().catch(() => {});
+      return;
+    }
     for (const path of await changedStamps(before, seen)) {
       const inside = path === "" ? place.overlay : join(place.overlay === "/" ? "" : place.overlay, path);
       if (!this.#hidden.some((one) => isBelow(inside, one))) this.#changed.add(inside);
@@ -131,37 +180,32 @@ export class HostFiles {
   }
 }
 
-function below(overlays: readonly Overlay[], at: string): Pick<Place, "lower" | "below" | "overlay"> {
-  const overlay = overlays
-    .filter(({ path }) => isBelow(at, path))
-    .sort((a, b) => b.path.length - a.path.length)[0] as Overlay;
-  const rest = at.slice(overlay.path === "/" ? 1 : overlay.path.length + 1);
-  return { lower: overlay.lower, below: raw(rest), overlay: raw(overlay.path) };
-}
+const framed = (...parts: Buffer[]): Buffer[] =>
+  parts.flatMap((part) => {
+    const head = Buffer.alloc(4);
+    head.writeUInt32LE(part.length);
+    return [head, part];
+  });
 
-function framed(at: string, stamps: Stamps): Buffer[] {
-  const name = Buffer.from(at);
-  const head = Buffer.alloc(8);
-  head.writeUInt32LE(name.length, 0);
-  head.writeUInt32LE(stamps.length, 4);
-  return [head, name, stamps];
+function* unframed(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + 4 + bytes.readUInt32LE(at);
+    if (end > bytes.length) throw new RangeError("cut");
+    yield bytes.subarray(at + 4, end);
+    at = end;
+  }
 }
 
 /** Nothing where it cannot be read: it is then as at the first opening. */
-function readKept(file: string): Map<string, Stamps> {
-  const kept = new Map<string, Stamps>();
+function readKept(file: string): Map<string, Pick<Place, "base" | "stamps">> {
+  const kept = new Map<string, Pick<Place, "base" | "stamps">>();
   if (!existsSync(file)) return kept;
   try {
-    const bytes = inflateRawSync(readFileSync(file));
-    for (let at = 0; at < bytes.length; ) {
-      const [name, length] = [bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4)];
-      const stamps = bytes.subarray(at + 8 + name, at + 8 + name + length);
-      if (stamps.length !== length) return new Map();
-      kept.set(bytes.toString("utf8", at + 8, at + 8 + name), stamps);
-      at += 8 + name + length;
-    }
+    const parts = [...unframed(inflateRawSync(readFileSync(file)))];
+    for (let i = 0; i + 2 < parts.length; i += 3)
+      kept.set((parts[i] as Buffer).toString(), { base: parts[i + 1], stamps: parts[i + 2] });
+    return kept;
   } catch {
     return new Map();
   }
-  return kept;
 }

@@ -31,7 +31,7 @@ const isBelow = (path: string, folder: string): boolean =>
 export function planOverlays(
   { workspace, rootfs, mounts = [] }: SandboxPlace,
   points = mountTable().map(({ point }) => point),
-): Overlay[] {
+): Omit<Overlay, "kept">[] {
   const paths = new Set<string>();
   for (const wanted of [workspace, ...mounts]) {
     const path = realPath(wanted);
@@ -53,6 +53,17 @@ export function planOverlays(
     { path: "/", lower: rootfs === undefined ? "/" : realPath(rootfs), name: "root" },
     ...others.map((path, index) => ({ path, lower: path, name: `mount-${index + 1}` })),
   ];
+}
+
+/** The overlay in which a path lies, absolute inside, and the path below it. */
+export function overlayOf<T extends Pick<Overlay, "path">>(
+  overlays: readonly T[],
+  path: string,
+): { overlay: T; below: string } {
+  const overlay = overlays
+    .filter((one) => isBelow(path, one.path))
+    .sort((a, b) => b.path.length - a.path.length)[0] as T;
+  return { overlay, below: path.slice(overlay.path === "/" ? 1 : overlay.path.length + 1) };
 }
 
 export function planHidden({ store, hide = [] }: SandboxPlace): string[] {

@@ -1,7 +1,7 @@
 // Opens a sandbox: looks what this machine has for one, and plans it.
 import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
-import { loadNative } from "../../native.ts";
+import { loadNative, type Native } from "../../native.ts";
 import type { Environment } from "../environment.ts";
 import { SandboxGroup } from "./cgroup.ts";
 import { HostFiles } from "./host-files.ts";
@@ -23,8 +23,12 @@ import { findCriu, findMkfsBtrfs } from "./tools.ts";
 export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
-  const plan = await planLife(place);
-  const { layers, lacks } = await openTheLayers(place, plan);
+  const { overlays, ...planned } = await planLife(place);
+  const { layers, lacks } = await openTheLayers(place, planned.native);
+  const plan: LifePlan = {
+    ...planned,
+    overlays: overlays.map((one) => ({ ...one, kept: join(layers.kept, one.name) })),
+  };
   const images = new ImageStore(join(place.store, "images", place.id));
   await images.clean();
   // What a killed owner left running: its state is that of the last pair, which is brought back.
@@ -39,7 +43,9 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   return new Sandbox({ place, plan, layers, images, host, lacks });
 }
 
-async function planLife(place: SandboxPlace): Promise<LifePlan> {
+type Planned = Omit<LifePlan, "overlays"> & { readonly overlays: ReturnType<typeof planOverlays> };
+
+async function planLife(place: SandboxPlace): Promise<Planned> {
   const loaded = loadNative();
   const program = sandboxProgram();
   const mount = process.platform === "linux" ? cgroup2Mount() : undefined;
@@ -68,7 +74,7 @@ async function planLife(place: SandboxPlace): Promise<LifePlan> {
   };
 }
 
-async function openTheLayers(place: SandboxPlace, { native }: LifePlan): Promise<{ layers: Layers; lacks: string[] }> {
+async function openTheLayers(place: SandboxPlace, native: Native): Promise<{ layers: Layers; lacks: string[] }> {
   const { store, id, objects } = place;
   const mkfs = (await findMkfsBtrfs()).tool?.command;
   const kind = probeBtrfs(native, store, mkfs).status === "available" ? "btrfs" : "copy";

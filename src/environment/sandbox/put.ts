@@ -6,8 +6,9 @@ import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../errors.ts";
 import type { Native } from "../../native.ts";
 import { makeFolder } from "../../store/io.ts";
+import { overlayOf } from "./mount-plan.ts";
 import type { Overlay } from "./view.ts";
-import { escaped, foldersOf } from "./view.ts";
+import { escaped, foldersOf, lowersOf } from "./view.ts";
 
 const detach = 2;
 const readOnly = 1;
@@ -38,15 +39,10 @@ export async function putPaths(options: PutOptions): Promise<void> {
   const { overlays, state } = options;
   for (const path of options.paths) {
     const own = plain.find(([at]) => isBelow(path, at));
-    const overlay = overlays
-      .filter((one) => isBelow(path, one.path))
-      .sort((a, b) => b.path.length - a.path.length)[0] as Overlay;
+    const { overlay, below } = overlayOf(overlays, path);
     if (own !== undefined && overlay.path === "/")
       await putPath(options, path, join(state, own[1]), path.slice(own[0].length + 1));
-    else
-      await withView(options, overlay, (view) =>
-        putPath(options, path, view, path.slice(overlay.path === "/" ? 1 : overlay.path.length + 1)),
-      );
+    else await withView(options, overlay, (view) => putPath(options, path, view, below));
   }
 }
 
@@ -61,7 +57,8 @@ async function withView<T>(
   mkdirSync(view, { mode: 0o700 });
   const target = Buffer.from(view);
   try {
-    const data = `lowerdir=${escaped(foldersOf(state, overlay.name).upper)}:${escaped(overlay.lower)}`;
+    const folders = [foldersOf(state, overlay.name).upper, ...lowersOf(overlay)];
+    const data = `lowerdir=${folders.map(escaped).join(":")}`;
     await native.mount(Buffer.from("overlay"), target, Buffer.from("overlay"), readOnly, Buffer.from(data));
     try {
       return await work(view);

@@ -7,6 +7,7 @@ import { fileChanges, type LayerRoot } from "./changes.ts";
 import type { Layers } from "./layers/layers.ts";
 import type { LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
+import { lowersOf, type Overlay } from "./view.ts";
 
 /** Of the host's changes, by name. */
 const mostTold = 50;
@@ -15,14 +16,18 @@ export class SandboxPaths {
   readonly #native: Native;
   readonly #layers: Layers;
   readonly #workspace: string;
-  readonly #roots: readonly LayerRoot[];
+  readonly #overlays: readonly Overlay[];
 
   constructor({ native, workspace, overlays }: LifePlan, layers: Layers) {
     this.#native = native;
     this.#layers = layers;
     this.#workspace = workspace;
-    this.#roots = [
-      ...overlays.map(({ path, lower, name }) => ({ layer: `${name}.upper`, at: raw(path), lower })),
+    this.#overlays = overlays;
+  }
+
+  get #roots(): readonly LayerRoot[] {
+    return [
+      ...this.#overlays.map((one) => ({ layer: `${one.name}.upper`, at: raw(one.path), lowers: lowersOf(one) })),
       { layer: "tmp", at: "/tmp" },
       { layer: "shm", at: "/dev/shm" },
     ];
@@ -60,8 +65,8 @@ export class SandboxPaths {
       const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
       if (upper !== null && upper.type !== "whiteout") return true;
     }
-    if (root.lower === undefined) return false;
-    const lower = openLower(this.#native, root.lower);
+    if (root.lowers === undefined) return false;
+    const lower = openLower(this.#native, root.lowers);
     try {
       return lower.look(below) !== null;
     } finally {
@@ -89,7 +94,7 @@ export class SandboxPaths {
   }
 }
 
-const raw = (path: string): string => fromBytes(Buffer.from(path));
+export const raw = (path: string): string => fromBytes(Buffer.from(path));
 
 /** A path is one of these, or below one. */
 export const covers = (paths: readonly string[], path: string): boolean =>

@@ -4,6 +4,8 @@ import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RewindError } from "../../errors.ts";
 import type {
+  Applied,
+  ApplyOptions,
   Capture,
   Captured,
   Environment,
@@ -14,6 +16,7 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
+import { applyFolders } from "./apply/folders.ts";
 import type { HostFiles } from "./host-files.ts";
 import type { Layers } from "./layers/layers.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
@@ -162,6 +165,15 @@ export class Sandbox implements Environment {
     const lost = await this.#begin(manifest, keeps);
     this.#generation = this.#place.raiseGeneration();
     return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
+  }
+
+  async apply(options: ApplyOptions = {}): Promise<Applied> {
+    const { name } = await this.#layers.snapshot();
+    const { overlays, workspace } = this.#plan;
+    const folders = [workspace, ...(this.#place.mounts ?? [])];
+    return this.#withFolder(name, (state) =>
+      applyFolders({ overlays, folders, state, host: this.#host, paths: this.#paths, options }),
+    );
   }
 
   async diff(from: Manifest, to: Manifest): Promise<FileChanges> {
@@ -336,23 +348,28 @@ export class Sandbox implements Environment {
     return { generation: this.#generation, restored, notRestored: [] };
   }
 
-  async #put(state: string, paths: readonly string[]): Promise<void> {
-    const folder = this.#layers.folder(state);
-    const borrowed =
-      folder === undefined
-        ? await this.#layers.fork(state, join(this.#place.store, "layers-view", this.#place.id))
-        : undefined;
-    try {
-      await putPaths({
+  #put(state: string, paths: readonly string[]): Promise<void> {
+    return this.#withFolder(state, (folder) =>
+      putPaths({
         native: this.#plan.native,
         scratch: join(this.#place.store, "views"),
         overlays: this.#plan.overlays,
-        state: folder ?? (borrowed as Layers).live(),
+        state: folder,
         root: `/proc/${this.#alive().pid}/root`,
         paths,
-      });
+      }),
+    );
+  }
+
+  /** With a host path of the state's files, as a live folder has them. */
+  async #withFolder<T>(state: string, work: (folder: string) => Promise<T>): Promise<T> {
+    const folder = this.#layers.folder(state);
+    if (folder !== undefined) return work(folder);
+    const borrowed = await this.#layers.fork(state, join(this.#place.store, "layers-view", this.#place.id));
+    try {
+      return await work(borrowed.live());
     } finally {
-      await borrowed?.discard();
+      await borrowed.discard();
     }
   }
 

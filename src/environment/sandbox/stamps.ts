@@ -36,10 +36,22 @@ export async function changedStamps(before: Stamps, after: Stamps): Promise<RawP
   return [...changed, ...known.keys()];
 }
 
+/** `base`, with the stamps that `now` has of the paths that `isTaken` is true of. */
+export function mergedStamps(base: Stamps, now: Stamps, isTaken: (path: RawPath) => boolean): Stamps {
+  const kept = [...records(base)].filter(({ path }) => !isTaken(path));
+  const taken = [...records(now)].filter(({ path }) => isTaken(path));
+  return Buffer.concat([...kept, ...taken].map(({ bytes }) => bytes));
+}
+
 function* entries(stamps: Stamps): Generator<[RawPath, bigint]> {
+  for (const { path, bytes } of records(stamps)) yield [path, bytes.readBigUInt64LE(bytes.length - 8)];
+}
+
+function* records(stamps: Stamps): Generator<{ path: RawPath; bytes: Buffer }> {
   for (let at = 0; at < stamps.length; ) {
     const length = stamps.readUInt32LE(at);
-    yield [fromBytes(stamps.subarray(at + 4, at + 4 + length)), stamps.readBigUInt64LE(at + 4 + length)];
-    at += 12 + length;
+    const bytes = stamps.subarray(at, at + 12 + length);
+    yield { path: fromBytes(bytes.subarray(4, 4 + length)), bytes };
+    at += bytes.length;
   }
 }

@@ -14,7 +14,12 @@ export interface Overlay {
   readonly lower: string;
   /** What its folders in the live folder are called. */
   readonly name: string;
+  /** Host path of a folder with what the host had where results were brought back to it: it lies between the two. May be missing. */
+  readonly kept: string;
 }
+
+/** What lies below an overlay's upper folder, the topmost first. */
+export const lowersOf = ({ kept, lower }: Overlay): string[] => (existsSync(kept) ? [kept, lower] : [lower]);
 
 export interface ViewOptions {
   /** Host path of the live folder. */
@@ -98,9 +103,10 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
     mount("", source, target, flag.bind);
     if (flags !== 0) mount("", source, target, flag.bind | flag.remount | flags);
   };
-  const overlay = ({ path, lower, name }: Overlay): void => {
+  const overlay = (one: Overlay): void => {
+    const { path, name } = one;
     const { upper, work } = foldersOf(live, name);
-    const data = `lowerdir=${escaped(lower)},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
+    const data = `lowerdir=${lowersOf(one).map(escaped).join(":")},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
     if (path !== "/") makeParents(path);
     mount("overlay", "overlay", at(path), flag.noAtime | flag.noDev, data);
   };

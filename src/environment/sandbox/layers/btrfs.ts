@@ -6,6 +6,7 @@ import { fault } from "../../../faults.ts";
 import type { Native, SubvolumeInfo } from "../../../native.ts";
 import { makeFolder, removeFolder } from "../../../store/io.ts";
 import { display } from "../../directory/names.ts";
+import { removeFolder as removeTree } from "../../directory/remove.ts";
 import type { Problem } from "../../environment.ts";
 import { areSame, decodeDifferences, decodeSide } from "./difference.ts";
 import type { LayerDifference, LayerEntry, LayerSnapshot, Layers } from "./layers.ts";
@@ -104,6 +105,10 @@ class BtrfsLayers implements Layers {
 
   get #statesFolder(): string {
     return join(this.#folder, "states");
+  }
+
+  get kept(): string {
+    return join(this.#folder, "kept");
   }
 
   live(): string {
@@ -256,6 +261,7 @@ class BtrfsLayers implements Layers {
       await Promise.all(this.#leaving);
       for (const state of [...this.#states.values()]) await this.#remove(state);
       await this.#removeFrom(this.#folder, this.#live.text);
+      await removeTree(this.kept);
       removeFolder(this.#statesFolder);
       removeFolder(this.#folder);
     });

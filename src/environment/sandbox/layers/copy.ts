@@ -85,6 +85,10 @@ class CopyLayers implements Layers {
     else makeFolder(this.#live, 0o700);
   }
 
+  get kept(): string {
+    return this.#path("kept");
+  }
+
   live(): string {
     return this.#live;
   }
@@ -235,6 +239,7 @@ class CopyLayers implements Layers {
   discard(): Promise<void> {
     return this.#inTurn(async () => {
       await removeTree(this.#live);
+      await removeTree(this.kept);
       await removeTree(this.#path("states"));
       for (const name of readdirSync(this.#options.folder)) remove(this.#path(name));
       removeFolder(this.#options.folder);

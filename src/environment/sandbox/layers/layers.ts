@@ -64,6 +64,8 @@ export interface LayerEntry {
  */
 export interface Layers {
   readonly kind: "btrfs" | "copy";
+  /** Host path of a folder beside the live one, for what belongs to all states: no state holds it. Its owner makes it. `discard` removes it. */
+  readonly kept: string;
   /** Host path of the live folder. Changes with `reset`. */
   live(): string;
   snapshot(): Promise<LayerSnapshot>;

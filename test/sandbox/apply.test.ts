@@ -1,0 +1,140 @@
+// What a sandbox made is brought back to the host, what both changed is named, and earlier states stay as they were.
+import { execFileSync } from "node:child_process";
+import * as fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { lacking } from "../capabilities.ts";
+import { digestTree } from "../helpers/digest.ts";
+import { codeOf } from "../helpers/workspace.ts";
+import { type Machine, needed, openMachine } from "./machine.ts";
+
+const base = `
+mkdir -p keep gone/sub turns/deep solid other
+echo 1 > keep/same; echo 1 > keep/changed; echo 1 > keep/removed; echo 1 > mode; chmod 600 mode
+echo 1 > gone/sub/file; echo 1 > turns/deep/file; echo 1 > becomes-folder; ln -s mode link
+echo 1 > solid/old; echo 1 > other/file; printf x > $'new\\nline'`;
+
+const work = `
+echo 2 > keep/changed; rm keep/removed; chmod 755 mode; rm -r gone; rm -r turns; echo 2 > turns
+rm becomes-folder; mkdir becomes-folder; echo 2 > becomes-folder/file; ln -sfn keep/same link
+rm -r solid; mkdir solid; echo 2 > solid/fresh; mkdir -p added/below; echo 2 > added/below/file
+ln added/below/file added/hard; chmod 750 added; printf y > $'new\\nline'; touch -d 2001-02-03 keep/changed; setfattr -n user.note -v hi mode 2>/dev/null || true`;
+
+describe.skipIf(lacking(...needed))("apply", () => {
+  let machine: Machine;
+  const workspaces: string[] = [];
+  afterEach(async () => {
+    await machine?.end();
+    for (const one of workspaces.splice(0)) fs.rmSync(one, { recursive: true, force: true });
+  });
+
+  async function begin(): Promise<string> {
+    const workspace = fs.mkdtempSync(join(fs.realpathSync(tmpdir()), "agentrewind-workspace-"));
+    workspaces.push(workspace);
+    execFileSync("bash", ["-ec", base], { cwd: workspace });
+    machine = await openMachine({ workspace });
+    return workspace;
+  }
+  const inside = () => digestTree(`${machine.environment.path("")}`);
+  const untimed = (lines: readonly string[]) => lines.map((line) => line.replace(/\bmtime=\S+|\b\d{19}\b/g, ""));
+
+  test("all of it, once; and a rewind still finds what was there before", async () => {
+    const workspace = await begin();
+    const before = inside();
+    const { manifest } = await machine.environment.capture().captured;
+    await machine.says(work);
+    const after = inside();
+    const onHost = digestTree(workspace);
+    const plan = await machine.environment.apply?.({ dryRun: true });
+    expect(digestTree(workspace), "a dry run").toEqual(onHost);
+    const applied = await machine.environment.apply?.();
+    expect(applied).toEqual(plan);
+    expect(applied).toEqual({
+      added: expect.arrayContaining(["added", "added/below", "added/below/file", "added/hard", "solid/fresh"]),
+      changed: expect.arrayContaining(["keep/changed", "mode", "turns", "becomes-folder", "link", '"new\\nline"']),
+      removed: expect.arrayContaining(["keep/removed", "gone", "solid/old"]),
+      conflicts: [],
+    });
+    expect(
+      execFileSync(
+        "bash",
+        [
+          "-c",
+          "cat keep/changed turns becomes-folder/file solid/fresh added/hard; readlink link; stat -c %a mode added; cat $'new\\nline'",
+        ],
+        { cwd: workspace, encoding: "utf8" },
+      ),
+    ).toBe("2\n2\n2\n2\n2\nkeep/same\n755\n750\ny");
+    expect(fs.readdirSync(workspace).sort()).toEqual([
+      "added",
+      "becomes-folder",
+      "keep",
+      "link",
+      "mode",
+      "new\nline",
+      "other",
+      "solid",
+      "turns",
+    ]);
+    expect(await machine.environment.apply?.()).toEqual({ added: [], changed: [], removed: [], conflicts: [] });
+    expect(inside()).toEqual(after);
+
+    const then = await machine.environment.capture().captured;
+    await machine.environment.restore(manifest);
+    expect(inside()).toEqual(before);
+    expect(await machine.environment.diff(manifest, then.manifest)).toMatchObject({
+      added: expect.arrayContaining(["added", "solid/fresh"]),
+      removed: expect.arrayContaining(["keep/removed", "gone/sub/file", "solid/old"]),
+    });
+    await machine.reopen();
+    expect(inside()).toEqual(before);
+    await machine.environment.restore(then.manifest);
+    expect(untimed(inside())).toEqual(untimed(after));
+    await machine.environment.restore(manifest);
+    await machine.says("rm -r keep/changed solid; echo 3 > keep/changed; echo 3 > gone/new");
+    const second = inside();
+    await machine.environment.apply?.();
+    expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("3\n");
+    expect(inside()).toEqual(second);
+    await machine.environment.restore(manifest);
+    expect(inside()).toEqual(before);
+  });
+
+  test("what both changed is a conflict, wherever it is the same it is none, and it can be overwritten", async () => {
+    const workspace = await begin();
+    await sleep(300);
+    await machine.says(
+      "echo 2 > keep/changed; echo 2 > other/file; rm -r gone; echo 2 > mode; echo 2 > turns/deep/file; rm keep/removed",
+    );
+    fs.writeFileSync(join(workspace, "keep/changed"), "host\n");
+    fs.writeFileSync(join(workspace, "other/file"), "2\n");
+    fs.writeFileSync(join(workspace, "gone/sub/new"), "host\n");
+    fs.rmSync(join(workspace, "turns"), { recursive: true });
+    fs.symlinkSync("/etc", join(workspace, "turns"));
+    const applied = await machine.environment.apply?.();
+    expect(applied).toEqual({
+      added: [],
+      changed: ["mode"],
+      removed: ["keep/removed"],
+      conflicts: ["gone", "keep/changed", "turns"],
+    });
+    expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("host\n");
+    expect(fs.existsSync(join(workspace, "gone/sub/new"))).toBe(true);
+    expect(fs.existsSync("/etc/deep")).toBe(false);
+    expect(await machine.environment.apply?.({ paths: ["keep"], overwrite: true })).toMatchObject({
+      changed: ["keep/changed"],
+    });
+    expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("2\n");
+    expect(await machine.environment.apply?.()).toMatchObject({ changed: [], conflicts: ["gone", "turns"] });
+    expect(await codeOf(machine.environment.apply?.({ paths: ["/usr/bin"] }) as Promise<unknown>)).toBe("PATH_OUTSIDE");
+  });
+
+  test("a folder that was removed wholly leaves nothing", async () => {
+    const workspace = await begin();
+    await machine.exec(["bash", "-c", `cd /; rm -rf ${workspace}/* ${workspace}/.[!.]*`]);
+    expect((await machine.environment.apply?.())?.conflicts).toEqual([]);
+    expect(fs.readdirSync(workspace)).toEqual([]);
+  });
+});
