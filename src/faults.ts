@@ -61,6 +61,8 @@ export const faultPoints = {
   "layers.reset-done": 97,
   "layers.dropped": 98,
   "layers.forked": 99,
+  "apply.kept": 110,
+  "apply.placed": 111,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -1,5 +1,5 @@
 // What openRewind and a fork give back.
-import type { Environment, Problem } from "./environment/environment.ts";
+import type { Applied, ApplyOptions, Environment, Problem } from "./environment/environment.ts";
 import type { Pruned, PruneRequest } from "./session/prune.ts";
 import type { Thread } from "./session/thread.ts";
 import type { RewindResult, Serializer } from "./session/types.ts";
@@ -43,6 +43,12 @@ export interface Rewind extends AsyncDisposable {
    * @throws BAD_ARGUMENT, NO_THREAD, DISK_FULL
    */
   prune(request: PruneRequest): Promise<Pruned>;
+  /**
+   * Brings what a sandbox made back to the host's folders. Three-way: what was changed on the host as well since the sandbox began is named and left alone. Checkpoints
+   * stay as they were.
+   * @throws NOT_AVAILABLE where the environment works in the workspace itself, PATH_OUTSIDE, DISK_FULL
+   */
+  apply(options?: ApplyOptions): Promise<Applied>;
   /** Takes out of the store what no checkpoint of any workspace needs, and gives its room back. @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL */
   gc(): Promise<Collected>;
   /** What is wrong in the store; [] when it is sound. */

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
-import type { Environment } from "./environment/environment.ts";
+import type { Applied, ApplyOptions, Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
@@ -248,8 +248,13 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       const pruned = await deps.coordinator.exclusive(() => pruneCheckpoints(deps, store.sql, id, request));
       return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
     };
+    const apply = async (request: ApplyOptions = {}): Promise<Applied> => {
+      deps.assertOpen();
+      if (environment.apply === undefined) throw nothingToApply();
+      return deps.coordinator.atBoundary(async () => environment.apply?.(request) as Promise<Applied>);
+    };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, { prune, seal }, forks.make, request, mayBegin),
+      performControl(deps, { prune, seal, apply }, forks.make, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
@@ -278,6 +283,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
         return name === undefined ? undefined : thread(name);
       },
       prune,
+      apply,
       gc,
       fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
       branches: forks.list,
@@ -299,6 +305,11 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
 /** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
 const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
   catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
+
+const nothingToApply = (): RewindError =>
+  new RewindError("NOT_AVAILABLE", "This environment works in the workspace itself: there is nothing to bring back.", {
+    hint: "Only a sandbox keeps its changes from the host.",
+  });
 
 /** How long a holder may take to answer. */
 const answerMs = 3_000;

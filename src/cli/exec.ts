@@ -9,14 +9,19 @@ import { resolveWorkspace } from "../workspace.ts";
 import { makeCheckpoint } from "./checkpoint.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
+import { withReader } from "./recorded.ts";
 import { oneLine } from "./safe.ts";
+import { give } from "./writer.ts";
 
 type Ended = Pick<ExecResult, "exitCode" | "signal"> & Partial<Pick<ExecResult, "stdout" | "stderr" | "truncated">>;
 
 export async function exec(global: Global, command: readonly string[]): Promise<Output> {
   const folder = resolveWorkspace(global.workspace, global.store, global.allowBroad);
   const before = await makeCheckpoint(global, {});
-  const ended = await (global.json ? runKept(command, folder) : runThrough(command, folder));
+  const inside = await withReader(global, (reader) => reader?.recorded?.kind === "sandbox");
+  const ended = inside
+    ? await runInside(global, command)
+    : await (global.json ? runKept(command, folder) : runThrough(command, folder));
   const after = await makeCheckpoint({ ...global, thread: before.thread }, { activity: activityOf(command, ended) });
   const failed = ended.exitCode !== 0;
   return {
@@ -46,6 +51,26 @@ function runThrough([file = "", ...args]: readonly string[], cwd: string): Promi
       resolve({ exitCode, signal });
     });
   });
+}
+
+/** In the sandbox that the workspace is recorded with; its output comes at its end. */
+async function runInside(global: Global, command: readonly string[]): Promise<Ended> {
+  const ended = await give<ExecResult>(global, {
+    command: "exec",
+    arguments: { command },
+    here: (_, rewind) => rewind.environment.exec(command),
+    begins: false,
+    async afterLoss() {
+      throw new RewindError("CONTROL_FAILED", "The process that held this workspace ended while the command ran.", {
+        hint: "Look what the command did, and run it again if it is still wanted.",
+      });
+    },
+  });
+  if (!global.json) {
+    process.stdout.write(ended.stdout);
+    process.stderr.write(ended.stderr);
+  }
+  return ended;
 }
 
 async function runKept(command: readonly string[], cwd: string): Promise<Ended> {

@@ -102,6 +102,15 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("apply [path...]")
+    .description("bring what was made in a sandbox back to the host; what both changed is named and left alone")
+    .option("--overwrite", "take from the sandbox what both changed, too")
+    .option("--dry-run", "say what would happen, and change nothing")
+    .action((paths: string[], options, command: Command) =>
+      start(command, async (global) => (await import("./apply.ts")).apply(global, paths, options)),
+    );
+
+  program
     .command("exec <command...>")
     .usage("[options] -- CMD...")
     .description("run a command in the workspace, with a checkpoint before and after")

@@ -1,5 +1,6 @@
 // Requests that other processes hand to the holder: run at the next turn boundary, at once when no turn runs.
 import { z } from "zod";
+import type { Applied, ApplyOptions } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { SessionDeps } from "./deps.ts";
 import type { Pruned, PruneRequest } from "./prune.ts";
@@ -37,6 +38,14 @@ const commands = {
   }),
   /** From gc: the packs of this environment are written no more. */
   seal: z.strictObject({}),
+  apply: z.strictObject({
+    thread: threadName,
+    paths: z.array(z.string()).optional(),
+    overwrite: z.boolean().optional(),
+    dryRun: z.boolean().optional(),
+  }),
+  /** Beside the agent, in its environment. */
+  exec: z.strictObject({ thread: threadName, command: z.array(z.string()).min(1) }),
   diff: z.strictObject({ thread: threadName, from: z.string(), to: z.string().optional() }),
 } as const;
 
@@ -45,6 +54,7 @@ export type ControlCommand = keyof typeof commands;
 export interface Upkeep {
   prune(request: PruneRequest): Promise<Pruned>;
   seal(): Promise<boolean>;
+  apply(request: ApplyOptions): Promise<Applied>;
 }
 
 /** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
@@ -72,6 +82,11 @@ export async function performControl(
   if (request.command === "prune") {
     const { thread: _, ...policy } = given;
     return upkeep.prune(policy as PruneRequest);
+  }
+  if (request.command === "exec") return deps.environment.exec(given.command as string[]);
+  if (request.command === "apply") {
+    const { thread: _, ...wanted } = given;
+    return upkeep.apply(wanted as ApplyOptions);
   }
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   const requireWaiting = (): void => {

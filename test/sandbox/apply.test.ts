@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { run } from "../helpers/command.ts";
 import { digestTree } from "../helpers/digest.ts";
-import { codeOf } from "../helpers/workspace.ts";
+import { runSteps } from "../helpers/steps.ts";
+import { codeOf, endSession, makePlace, useRewind } from "../helpers/workspace.ts";
 import { type Machine, needed, openMachine } from "./machine.ts";
 
 const base = `
@@ -23,29 +25,30 @@ rm -r solid; mkdir solid; echo 2 > solid/fresh; mkdir -p added/below; echo 2 > a
 ln added/below/file added/hard; chmod 750 added; printf y > $'new\\nline'; touch -d 2001-02-03 keep/changed; setfattr -n user.note -v hi mode 2>/dev/null || true`;
 
 describe.skipIf(lacking(...needed))("apply", () => {
-  let machine: Machine;
+  let opened: Machine | undefined;
   const workspaces: string[] = [];
   afterEach(async () => {
-    await machine?.end();
+    await opened?.end();
+    opened = undefined;
     for (const one of workspaces.splice(0)) fs.rmSync(one, { recursive: true, force: true });
   });
 
-  async function begin(): Promise<string> {
+  async function begin(): Promise<{ workspace: string; machine: Machine }> {
     const workspace = fs.mkdtempSync(join(fs.realpathSync(tmpdir()), "agentrewind-workspace-"));
     workspaces.push(workspace);
     execFileSync("bash", ["-ec", base], { cwd: workspace });
-    machine = await openMachine({ workspace });
-    return workspace;
+    opened = await openMachine({ workspace });
+    return { workspace, machine: opened };
   }
-  const inside = () => digestTree(`${machine.environment.path("")}`);
-  const untimed = (lines: readonly string[]) => lines.map((line) => line.replace(/\bmtime=\S+|\b\d{19}\b/g, ""));
+  const inside = (machine: Machine) => digestTree(`${machine.environment.path("")}`);
+  const untimed = (lines: readonly string[]) => lines.map((line) => line.replace(/\b\d{19}\b/g, ""));
 
   test("all of it, once; and a rewind still finds what was there before", async () => {
-    const workspace = await begin();
-    const before = inside();
+    const { workspace, machine } = await begin();
+    const before = inside(machine);
     const { manifest } = await machine.environment.capture().captured;
     await machine.says(work);
-    const after = inside();
+    const after = inside(machine);
     const onHost = digestTree(workspace);
     const plan = await machine.environment.apply?.({ dryRun: true });
     expect(digestTree(workspace), "a dry run").toEqual(onHost);
@@ -79,31 +82,31 @@ describe.skipIf(lacking(...needed))("apply", () => {
       "turns",
     ]);
     expect(await machine.environment.apply?.()).toEqual({ added: [], changed: [], removed: [], conflicts: [] });
-    expect(inside()).toEqual(after);
+    expect(inside(machine)).toEqual(after);
 
     const then = await machine.environment.capture().captured;
     await machine.environment.restore(manifest);
-    expect(inside()).toEqual(before);
+    expect(inside(machine)).toEqual(before);
     expect(await machine.environment.diff(manifest, then.manifest)).toMatchObject({
       added: expect.arrayContaining(["added", "solid/fresh"]),
       removed: expect.arrayContaining(["keep/removed", "gone/sub/file", "solid/old"]),
     });
     await machine.reopen();
-    expect(inside()).toEqual(before);
+    expect(inside(machine)).toEqual(before);
     await machine.environment.restore(then.manifest);
-    expect(untimed(inside())).toEqual(untimed(after));
+    expect(untimed(inside(machine))).toEqual(untimed(after));
     await machine.environment.restore(manifest);
     await machine.says("rm -r keep/changed solid; echo 3 > keep/changed; echo 3 > gone/new");
-    const second = inside();
+    const second = inside(machine);
     await machine.environment.apply?.();
     expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("3\n");
-    expect(inside()).toEqual(second);
+    expect(inside(machine)).toEqual(second);
     await machine.environment.restore(manifest);
-    expect(inside()).toEqual(before);
+    expect(inside(machine)).toEqual(before);
   });
 
   test("what both changed is a conflict, wherever it is the same it is none, and it can be overwritten", async () => {
-    const workspace = await begin();
+    const { workspace, machine } = await begin();
     await sleep(300);
     await machine.says(
       "echo 2 > keep/changed; echo 2 > other/file; rm -r gone; echo 2 > mode; echo 2 > turns/deep/file; rm keep/removed",
@@ -131,8 +134,59 @@ describe.skipIf(lacking(...needed))("apply", () => {
     expect(await codeOf(machine.environment.apply?.({ paths: ["/usr/bin"] }) as Promise<unknown>)).toBe("PATH_OUTSIDE");
   });
 
+  test.each([["apply.kept:1"], ["apply.placed:1"], ["apply.placed:5"], ["apply.placed:12"]])(
+    "killed at %s, another call does the rest, and the checkpoint is what it was",
+    async (point) => {
+      const place = makePlace();
+      const options = { environment: "sandbox", sandbox: { network: "own" } } as const;
+      execFileSync("bash", ["-ec", base], { cwd: place.workspace });
+      const steps = [
+        { op: "open" },
+        { op: "turn", context: { messages: ["m0"] }, durable: true },
+        { op: "exec", command: work },
+        { op: "turn", context: { messages: ["m0", "m1"] }, durable: true },
+        { op: "apply" },
+      ];
+      // The root's own time is kept to the millisecond.
+      const first = digestTree(place.workspace).slice(1);
+      const { signal, results } = runSteps({ ...place, options, env: { AGENTREWIND_FAULT: point } }, steps);
+      expect([signal, results.length]).toEqual(["SIGKILL", 4]);
+      const rewind = await useRewind(place, options);
+      const shown = () => digestTree(`${rewind.environment.path("")}`);
+      const second = shown();
+      expect((await rewind.apply()).conflicts).toEqual([]);
+      expect(await rewind.apply()).toEqual({ added: [], changed: [], removed: [], conflicts: [] });
+      expect(shown()).toEqual(second);
+      expect(untimed(digestTree(place.workspace))).toEqual(untimed(second));
+      await rewind.thread("t").rewind({ to: "c0" });
+      expect(shown().slice(1)).toEqual(first);
+      await rewind.thread("t").rewind({ to: "c1" });
+      expect(shown()).toEqual(second);
+    },
+  );
+
+  test("by the command, beside the agent and without it; exec of a sandbox runs inside", async () => {
+    const place = makePlace();
+    const options = { environment: "sandbox" } as const;
+    const rewind = await useRewind(place, options);
+    await rewind.environment.exec("echo 1 > made; echo 1 > /opt/inside");
+    await rewind.thread("t").checkpoint({ context: { messages: ["m0"] } });
+    const command = async (...args: string[]) => run(["--workspace", place.workspace, "--store", place.store, ...args]);
+    expect(await command("apply", "--dry-run")).toMatchObject({ stdout: "Would bring back 1 path:\n  A made\n" });
+    expect(fs.existsSync(join(place.workspace, "made"))).toBe(false);
+    expect(await command("apply", "made")).toMatchObject({ status: 0, stdout: "Brought back 1 path:\n  A made\n" });
+    expect(fs.readFileSync(join(place.workspace, "made"), "utf8")).toBe("1\n");
+    expect(await command("exec", "--", "cat", "/opt/inside")).toMatchObject({ status: 0, stdout: "1\n" });
+    await endSession(rewind);
+    fs.writeFileSync(join(place.workspace, "made"), "host\n");
+    expect(await command("exec", "--", "sh", "-c", "echo 2 > made; cat /opt/inside")).toMatchObject({ stdout: "1\n" });
+    const { stdout } = await command("apply", "--json");
+    expect(JSON.parse(stdout)).toEqual({ added: [], changed: [], removed: [], conflicts: ["made"], dryRun: false });
+    expect(await command("apply", "/usr")).toMatchObject({ status: expect.any(Number), stdout: "" });
+  });
+
   test("a folder that was removed wholly leaves nothing", async () => {
-    const workspace = await begin();
+    const { workspace, machine } = await begin();
     await machine.exec(["bash", "-c", `cd /; rm -rf ${workspace}/* ${workspace}/.[!.]*`]);
     expect((await machine.environment.apply?.())?.conflicts).toEqual([]);
     expect(fs.readdirSync(workspace)).toEqual([]);

@@ -1,5 +1,5 @@
 // What a sandbox sees: the steps that make its file system out of the live folder and the host's.
-import { chmodSync, chownSync, existsSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { workSuffix } from "./layers/layers.ts";
 
@@ -50,9 +50,10 @@ export function prepareLive(live: string, overlays: readonly Overlay[]): void {
     for (const folder of Object.values(others)) mkdirSync(folder, { recursive: true });
     if (mkdirSync(upper, { recursive: true }) === undefined) continue;
     // The root of an overlay is its upper folder as it is.
-    const { mode, uid, gid } = statSync(lower);
+    const { mode, uid, gid, atime, mtime } = statSync(lower);
     chownSync(upper, uid, gid);
     chmodSync(upper, mode & 0o7777);
+    utimesSync(upper, atime, mtime);
   }
   for (const name of plain) {
     const folder = join(live, name);

@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join as joinPath } from "node:path";
 import { type Breathe, makeBreather } from "../../../breathe.ts";
+import { fault } from "../../../faults.ts";
 import { entryType } from "../../directory/entry.ts";
 import { join, type RawPath } from "../../directory/names.ts";
 import { openPosix } from "../../directory/open-posix.ts";
@@ -45,10 +46,17 @@ export async function applyFolder(request: ApplyRequest): Promise<AppliedSteps> 
     const all = await planSteps({ upper, host, breathe, own }, below);
     const { done, conflicts } = sort(all, request, host);
     if (!dryRun && done.length > 0) {
-      await keepOld(overlay, host, done, breathe);
+      // What lies there while results are brought back, or was left by a kill, is no part of the sandbox either.
+      const ours: Step = { path: staged, kind: "put", change: "added" };
+      await keepOld(overlay, host, [...done, ours], breathe);
+      fault("apply.kept");
       if (host.stat(staged) !== undefined) await removeFolder(host, staged, breathe);
       host.makeDirectory(staged);
-      for (const step of done) await perform(step, upper, host, join(staged, "new"), breathe);
+      const placing = { upper, host, unfinished: join(staged, "new"), links: new Map<bigint, RawPath>(), breathe };
+      for (const step of done) {
+        await perform(step, placing);
+        fault("apply.placed");
+      }
       await removeFolder(host, staged, breathe);
       host.native?.syncFileSystem(host.root);
     }
@@ -105,16 +113,20 @@ async function keepOld(overlay: Overlay, host: Posix, steps: readonly Step[], br
   }
 }
 
-async function perform(
-  { path, kind }: Step,
-  upper: Posix,
-  host: Posix,
-  unfinished: RawPath,
-  breathe: Breathe,
-): Promise<void> {
+interface Placing {
+  readonly upper: Posix;
+  readonly host: Posix;
+  readonly unfinished: RawPath;
+  /** Where the first name of an inode with several was placed. */
+  readonly links: Map<bigint, RawPath>;
+  readonly breathe: Breathe;
+}
+
+async function perform({ path, kind }: Step, placing: Placing): Promise<void> {
+  const { upper, host, unfinished, breathe } = placing;
   const now = host.stat(path);
   const isFolder = now?.type === entryType.directory;
-  if (kind === "put") copyEntry(upper, path, host, unfinished);
+  if (kind === "put") makeUnfinished(path, placing);
   if (isFolder && kind !== "folder") await removeFolder(host, path, breathe);
   if (kind === "put") host.rename(unfinished, path);
   else if (now !== undefined && !isFolder) host.unlink(path);
@@ -122,4 +134,12 @@ async function perform(
   if (!isFolder) host.makeDirectory(path);
   const stat = upper.stat(path);
   if (stat !== undefined) copyAttributes(upper, path, host, path, stat);
+}
+
+function makeUnfinished(path: RawPath, { upper, host, unfinished, links }: Placing): void {
+  const stat = upper.stat(path);
+  const first = stat === undefined || stat.nlink < 2 ? undefined : links.get(stat.ino);
+  if (first === undefined) copyEntry(upper, path, host, unfinished);
+  else host.makeLink(first, unfinished);
+  if (first === undefined && stat !== undefined && stat.nlink > 1) links.set(stat.ino, path);
 }
