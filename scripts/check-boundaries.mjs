@@ -37,6 +37,7 @@ export const rules = {
   "src/rewind.ts": ["src/"],
   "src/environments.ts": ["src/"],
   "src/fork.ts": ["src/"],
+  "src/orphans.ts": ["src/"],
   "src/opened.ts": ["src/"],
   "src/index.ts": ["src/"],
   "src/reader.ts": ["src/"],

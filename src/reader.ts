@@ -8,7 +8,9 @@ import { openPosix } from "./environment/directory/open-posix.ts";
 import { snapshotKind } from "./environment/directory/reach.ts";
 import { readSnapshot } from "./environment/directory/tree.ts";
 import type { Environment, Manifest } from "./environment/environment.ts";
+import type { Orphan } from "./environment/sandbox/orphans.ts";
 import { isRewindError, RewindError } from "./errors.ts";
+import { type Cleaned, cleanOrphans, orphansOf } from "./orphans.ts";
 import { requireCheckpoint } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { noEffectRules } from "./session/effect-rules.ts";
@@ -24,7 +26,7 @@ import { storeBytes } from "./store/limit.ts";
 import { type Objects, openObjects } from "./store/objects.ts";
 import { type Survey, survey } from "./store/survey.ts";
 import { openUses } from "./store/uses.ts";
-import { type EnvironmentRow, findEnvironment } from "./store/workspaces.ts";
+import { type EnvironmentRow, environmentsOf, findEnvironment } from "./store/workspaces.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 /** What of a thread works without the lock. */
@@ -59,6 +61,10 @@ export interface Reader {
   /** What of the whole store is alive. @throws the signal's reason; STORE_CORRUPT */
   survey(signal?: AbortSignal): Promise<Survey>;
   count(table: "workspace" | "thread" | "checkpoint"): number;
+  /** What killed owners of the store's sandboxes left on this machine. */
+  orphans(): Promise<Orphan[]>;
+  /** Removes it, where nobody holds them. */
+  clean(): Promise<Cleaned>;
   close(): void;
 }
 
@@ -85,6 +91,8 @@ export function openReader(store: string, workspace: string): Reader | undefined
       bytes: () => storeBytes(layout),
       survey: (signal) => survey(sql, layout, objects, snapshotKind, signal),
       count: (table) => sql.prepare(`SELECT count(*) FROM ${table}`).pluck().get() as number,
+      orphans: () => orphansOf(layout, environmentsOf(sql, "sandbox")),
+      clean: () => cleanOrphans(layout, environmentsOf(sql, "sandbox")),
       close() {
         objects.close();
         uses.close();

@@ -8,6 +8,7 @@ import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import type { Rewind } from "./opened.ts";
+import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
@@ -17,7 +18,7 @@ import { keepUnrecorded, recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
 import type { Budget, Lesson } from "./session/types.ts";
-import { verifyEnvironment } from "./session/verify.ts";
+import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { openBranches } from "./store/branches.ts";
 import { answers, serveControl } from "./store/control.ts";
 import type { Collected } from "./store/gc.ts";
@@ -28,7 +29,7 @@ import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
 import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
-import { findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
+import { environmentsOf, findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
@@ -253,8 +254,13 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       if (environment.apply === undefined) throw nothingToApply();
       return deps.coordinator.atBoundary(async () => environment.apply?.(request) as Promise<Applied>);
     };
+    const verify = async (): Promise<Finding[]> => {
+      const found = await deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
+      if (kind !== "sandbox") return found;
+      return [...found, ...asFindings(await orphansOf(store.layout, environmentsOf(store.sql, kind), id))];
+    };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, { prune, seal, apply }, forks.make, request, mayBegin),
+      performControl(deps, { prune, seal, apply, verify }, forks.make, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
@@ -290,7 +296,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       branch: forks.branch,
       async verify() {
         deps.assertOpen();
-        return deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
+        return verify();
       },
       close,
       [Symbol.asyncDispose]: close,

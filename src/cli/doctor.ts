@@ -1,4 +1,4 @@
-// `doctor`: what this machine can do, and how to get the rest. Looks only; nothing is made or changed.
+// `doctor`: what this machine can do, and how to get the rest. Looks only; with --clean it removes what killed owners of sandboxes left.
 import { closeSync, openSync, statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
 import { sandboxNeeds } from "../environment/sandbox/needs.ts";
@@ -10,12 +10,12 @@ import type { Survey } from "../store/survey.ts";
 import { resolveWorkspace } from "../workspace.ts";
 import { fileSystemOf, folderBytes, freeBytes } from "./disk.ts";
 import { sqliteHint, toFailure } from "./failure.ts";
-import type { Global } from "./global.ts";
+import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
 import { refusedPlatform } from "./platform.ts";
 import { type Addition, type Problem, type Report, reportLines } from "./report.ts";
 import { packageVersion } from "./version.ts";
-import { bytes } from "./words.ts";
+import { bytes, plural } from "./words.ts";
 
 const oldestNode = 20;
 const lowSpace = 1 << 30;
@@ -24,7 +24,7 @@ const surveyMs = 3_000;
 const addonHint =
   'Run `npm rebuild agentrewind` (it needs a C++17 compiler, make and Python 3); npm 11 runs the build only where the project\'s package.json has "allowScripts": {"agentrewind": true, "better-sqlite3": true}.';
 
-export async function doctor(global: Global): Promise<Output> {
+export async function doctor(global: Global, { clean = false }: { readonly clean?: boolean } = {}): Promise<Output> {
   const problems: Problem[] = [];
   const error = (message: string, hint: string): void => void problems.push({ level: "error", message, hint });
   const warn = (message: string, hint: string): void => void problems.push({ level: "warning", message, hint });
@@ -40,7 +40,7 @@ export async function doctor(global: Global): Promise<Output> {
     ...checkDirectory(global, warn),
     sandbox,
     store: checkStore(global, warn),
-    ...(sqlite.available ? await look(global, error, warn) : unknown),
+    ...(sqlite.available ? await look(global, clean, error, warn) : unknown),
   };
   const report: Report = { ok: problems.every(({ level }) => level !== "error"), ...facts, problems };
   return {
@@ -50,7 +50,7 @@ export async function doctor(global: Global): Promise<Output> {
   };
 }
 
-const unknown: Addition = { lacks: null, recorded: null, contents: null };
+const unknown: Addition = { lacks: null, recorded: null, contents: null, orphans: null };
 
 type Say = (message: string, hint: string) => void;
 
@@ -150,7 +150,7 @@ function checkStore(global: Global, warn: Say) {
 }
 
 /** What needs SQLite: loaded only now, so that the rest is said also where it is missing. */
-async function look(global: Global, error: Say, warn: Say): Promise<Addition> {
+async function look(global: Global, clean: boolean, error: Say, warn: Say): Promise<Addition> {
   const { lacksOf } = await import("../reader.ts");
   const { withReader } = await import("./recorded.ts");
   try {
@@ -182,6 +182,7 @@ async function look(global: Global, error: Say, warn: Say): Promise<Addition> {
                 packs: await surveyOf(reader),
                 softLimit: limitOf(reader, warn),
               },
+        orphans: reader === undefined ? null : await orphansIn(global, reader, clean, warn),
       };
     });
   } catch (cause) {
@@ -189,6 +190,19 @@ async function look(global: Global, error: Say, warn: Say): Promise<Addition> {
     error(message, hint);
     return unknown;
   }
+}
+
+async function orphansIn(global: Global, reader: Reader, clean: boolean, warn: Say): Promise<Addition["orphans"]> {
+  const cleaned = clean ? await reader.clean() : { removed: [], left: [] };
+  for (const { path, reason } of cleaned.left) warn(`${path} could not be removed: ${reason}.`, "");
+  const found = (await reader.orphans()).map(({ path }) => path);
+  if (found.length > 0 && !clean) {
+    warn(
+      `Killed owners of sandboxes left ${plural(found.length, "thing")} on this machine.`,
+      `\`${commandLine(global, "doctor --clean")}\` removes them.`,
+    );
+  }
+  return { found, removed: cleaned.removed };
 }
 
 async function surveyOf(reader: Reader): Promise<Survey | null> {

@@ -29,7 +29,10 @@ export function makeProgram(json: boolean, run: Run): Command {
   program
     .command("doctor")
     .description("what this machine can do, and how to get the rest")
-    .action((_, command: Command) => start(command, async (global) => (await import("./doctor.ts")).doctor(global)));
+    .option("--clean", "remove what killed owners of sandboxes left: mounts, control groups, unfinished images")
+    .action((options, command: Command) =>
+      start(command, async (global) => (await import("./doctor.ts")).doctor(global, options)),
+    );
 
   program
     .command("checkpoint")

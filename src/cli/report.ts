@@ -29,6 +29,8 @@ export interface Addition {
     /** Null where there is none. */
     readonly softLimit: number | null;
   } | null;
+  /** Paths of what killed owners of the store's sandboxes left on this machine; null where there is no store. */
+  readonly orphans: { readonly found: readonly string[]; readonly removed: readonly string[] } | null;
 }
 
 export interface Report extends Addition {
@@ -71,6 +73,7 @@ export function reportLines(report: Report, paint: Paint): string[] {
     line("contents", describeContents(report)),
     line("packs", describePacks(report)),
     line("free", store.freeBytes === null ? "unknown" : bytes(store.freeBytes)),
+    line("left over", describeOrphans(report)),
     line("sandbox", report.sandbox.available ? "available" : "not available"),
     ...report.sandbox.needs.map((need) => line(`  ${need.name}`, describeNeed(need))),
     "",
@@ -109,6 +112,15 @@ function describeContents({ contents }: Report): string {
   if (contents === null) return "there is no store yet, or it cannot be read";
   const { format, bytes: size, workspaces, threads, checkpoints } = contents;
   return `format ${format}, ${bytes(size)}: ${plural(workspaces, "workspace")}, ${plural(threads, "thread")}, ${plural(checkpoints, "checkpoint")}`;
+}
+
+function describeOrphans({ orphans }: Report): string {
+  const found = orphans?.found ?? [];
+  const removed = orphans?.removed ?? [];
+  return [
+    ...(removed.length > 0 ? [`removed ${removed.join(", ")}`] : []),
+    ...(found.length > 0 || removed.length === 0 ? [found.length === 0 ? "nothing" : found.join(", ")] : []),
+  ].join("; ");
 }
 
 function describePacks({ contents }: Report): string {

@@ -8,6 +8,7 @@ import type { UndoOptions } from "./rewinder.ts";
 import { opaqueSerializer } from "./serializer.ts";
 import { type CheckpointOptions, Thread } from "./thread.ts";
 import type { RewindRequest } from "./types.ts";
+import type { Finding } from "./verify.ts";
 
 const threadName = z.string().min(1);
 const activity = z.strictObject({
@@ -46,6 +47,7 @@ const commands = {
   }),
   /** Beside the agent, in its environment. */
   exec: z.strictObject({ thread: threadName, command: z.array(z.string()).min(1) }),
+  verify: z.strictObject({ thread: threadName }),
   diff: z.strictObject({ thread: threadName, from: z.string(), to: z.string().optional() }),
 } as const;
 
@@ -55,6 +57,7 @@ export interface Upkeep {
   prune(request: PruneRequest): Promise<Pruned>;
   seal(): Promise<boolean>;
   apply(request: ApplyOptions): Promise<Applied>;
+  verify(): Promise<Finding[]>;
 }
 
 /** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
@@ -83,6 +86,7 @@ export async function performControl(
     const { thread: _, ...policy } = given;
     return upkeep.prune(policy as PruneRequest);
   }
+  if (request.command === "verify") return upkeep.verify();
   if (request.command === "exec") return deps.environment.exec(given.command as string[]);
   if (request.command === "apply") {
     const { thread: _, ...wanted } = given;

@@ -6,8 +6,8 @@ import { manifestOf } from "./move.ts";
 import { checkpointId } from "./views.ts";
 
 export interface Finding {
-  readonly kind: "context" | "environment" | "parent" | "head" | "intent";
-  /** The thread and checkpoint concerned, "main/c3", or the intent. */
+  readonly kind: "context" | "environment" | "parent" | "head" | "intent" | "orphan";
+  /** The thread and checkpoint concerned, "main/c3", the intent, or the path of what a killed process left. */
   readonly where: string;
   readonly problem: string;
 }

@@ -80,3 +80,7 @@ export function findOrMakeEnvironment(sql: Sql, workspace: string, kind: string)
     .run(`e${randomBytes(6).toString("hex")}`, workspace, kind);
   return find.get(workspace, kind) as EnvironmentRow;
 }
+
+/** Ids of all environments of a kind in the store. */
+export const environmentsOf = (sql: Sql, kind: string): string[] =>
+  sql.prepare("SELECT id FROM environment WHERE kind = ? ORDER BY id").pluck().all(kind) as string[];

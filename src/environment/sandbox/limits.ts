@@ -77,18 +77,20 @@ export class SandboxLimits {
 
   /** When all processes have ended. */
   async remove(): Promise<void> {
-    for (const folder of this.joined) {
-      for (const end = Date.now() + emptyMs; ; ) {
-        try {
-          rmdirSync(folder);
-        } catch (error) {
-          if (systemCode(error) === "EBUSY" && Date.now() < end) {
-            await sleep(1);
-            continue;
-          }
-          if (systemCode(error) !== "ENOENT") throw error;
-        }
-        break;
+    for (const folder of this.joined) await SandboxLimits.removeFolder(folder);
+  }
+
+  static readonly controllers = Object.keys(files) as readonly Controller[];
+
+  /** Of a group of version 1 whose processes have ended, or are about to. */
+  static async removeFolder(folder: string): Promise<void> {
+    for (const end = Date.now() + emptyMs; ; ) {
+      try {
+        return rmdirSync(folder);
+      } catch (error) {
+        if (systemCode(error) === "ENOENT") return;
+        if (systemCode(error) !== "EBUSY" || Date.now() > end) throw error;
+        await sleep(1);
       }
     }
   }

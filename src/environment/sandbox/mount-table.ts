@@ -5,7 +5,11 @@ export interface MountLine {
   /** Absolute path. */
   readonly point: string;
   readonly type: string;
-  /** Of the file system, not of this mount. */
+  /** The device, or what the file system calls its source. */
+  readonly source: string;
+  /** Of this mount: "noatime", … */
+  readonly mountOptions: readonly string[];
+  /** Of the file system: "ro" when it writes nothing any more, … */
   readonly options: readonly string[];
 }
 
@@ -21,6 +25,8 @@ export function mountTable(mountinfo = readFileSync("/proc/self/mountinfo", "utf
       return {
         point: unescape8(fields[4] ?? "/"),
         type: fields[end + 1] ?? "",
+        source: unescape8(fields[end + 2] ?? ""),
+        mountOptions: (fields[5] ?? "").split(","),
         options: (fields[end + 3] ?? "").split(","),
       };
     });
@@ -29,6 +35,10 @@ export function mountTable(mountinfo = readFileSync("/proc/self/mountinfo", "utf
 /** Octal escapes of the kernel's tables. */
 const unescape8 = (text: string): string =>
   text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+
+/** The topmost mount at exactly this path (absolute, without links). */
+export const mountAt = (path: string, table = mountTable()): MountLine | undefined =>
+  table.findLast(({ point }) => point === path);
 
 /** Where cgroup v2 is mounted, also beside the hierarchies of version 1; undefined where it is not. */
 export const cgroup2Mount = (table = mountTable()): string | undefined =>

@@ -7,8 +7,8 @@ import { asWriteFailure, RewindError, systemCode } from "../../../errors.ts";
 import { fault } from "../../../faults.ts";
 import type { Native } from "../../../native.ts";
 import { makeFolder, openForWriting, remove, rename, setLength, syncFile, syncFolder } from "../../../store/io.ts";
+import { type MountLine, mountAt } from "../mount-table.ts";
 import { type FileLock, lockFile } from "./file-lock.ts";
-import { type Mounted, mountAt } from "./mounted.ts";
 
 /*
  * Below the store's folder: layers.img (F-60), and the folder `layers`, where it is mounted. Whoever uses it holds locks/layers.users shared; who mounts or unmounts holds
@@ -195,7 +195,7 @@ async function unmount(native: Native, folder: string): Promise<void> {
   }
 }
 
-const isReadOnly = (mounted: Mounted): boolean => mounted.fileSystemOptions.has("ro");
+const isReadOnly = ({ options }: MountLine): boolean => options.includes("ro");
 
 const readOnly = (folder: string): RewindError =>
   new RewindError("WRITE_FAILED", `The file system at ${folder} does not write any more.`, {
