@@ -37,7 +37,7 @@ const goOn = (place: Place): Step => ({
 });
 
 const groupOf = (place: Place): string => {
-  const [note = ""] = readdirSync(join(place.store, "sandboxes"));
+  const note = readdirSync(join(place.store, "sandboxes")).find((name) => name.endsWith(".json")) ?? "";
   return join(cgroup2Mount() as string, "agentrewind", basename(note, ".json"));
 };
 
