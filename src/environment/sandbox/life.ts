@@ -2,6 +2,7 @@
 import { setMaxListeners } from "node:events";
 import { closeSync, copyFileSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { fault } from "../../faults.ts";
 import type { Native } from "../../native.ts";
 import type { SandboxGroup } from "./cgroup.ts";
 import { SandboxCommands } from "./commands.ts";
@@ -64,6 +65,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
   SandboxCommands.prepare(run, makeFifo);
   if (fresh) placeProgram(plan.program, join(run, "program"));
   group.make();
+  fault("life.group-made");
   const steps = viewSteps({
     live,
     overlays: plan.overlays,
@@ -78,6 +80,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     ...steps,
     ...(fresh ? closeSettings() : []),
   ]);
+  fault("life.begun");
   const over = new AbortController();
   // Every command listens.
   setMaxListeners(0, over.signal);
@@ -114,6 +117,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     async end() {
       await group.remove();
       await keeper.wait(started.ended);
+      fault("life.ended");
     },
   };
 }

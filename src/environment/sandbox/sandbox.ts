@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { RewindError } from "../../errors.ts";
+import { fault } from "../../faults.ts";
 import type {
   Applied,
   ApplyOptions,
@@ -103,6 +104,7 @@ export class Sandbox implements Environment {
     } finally {
       // Only now: killed before, the next one finds it parked as well.
       await this.#note.write(null, this.#options());
+      fault("sandbox.taken-up");
     }
   }
 
@@ -257,6 +259,7 @@ export class Sandbox implements Environment {
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
     await this.#note.write(parked ?? { files: null, processes: null }, this.#options());
+    fault("sandbox.parked");
   }
 
   /** Before its first life: what a killed owner left. What ran has ended with it. */

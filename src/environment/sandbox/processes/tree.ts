@@ -3,6 +3,7 @@ import { release } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { type ErrorCode, RewindError } from "../../../errors.ts";
+import { fault } from "../../../faults.ts";
 import type { Manifest, Problem } from "../../environment.ts";
 import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
@@ -49,6 +50,7 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
 
 async function withMemory({ life, plan, layers, images, last }: CaptureRequest): Promise<CapturedTree> {
   const folder = images.begin();
+  fault("image.begun");
   try {
     let snapshot: LayerSnapshot | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
@@ -61,6 +63,7 @@ async function withMemory({ life, plan, layers, images, last }: CaptureRequest):
       ...(watched === undefined ? {} : { watchedFolders: watched }),
       async onFrozen() {
         snapshot = await layers.snapshot();
+        fault("image.frozen");
         about = describe(plan, life, "memory");
       },
     });
@@ -71,6 +74,7 @@ async function withMemory({ life, plan, layers, images, last }: CaptureRequest):
       return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes };
     }
     const processes = images.commit(folder, { ...about, files: snapshot.name });
+    fault("image.committed");
     return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes };
   } catch (error) {
     await images.discard(folder);
@@ -156,6 +160,7 @@ export async function bringBack(
         if (script === "post-restore") await life.closeSettings();
       },
     });
+    fault("life.restored");
     await untilAsleep(plan);
     return [];
   };
