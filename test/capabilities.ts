@@ -33,6 +33,20 @@ const present = {
   /** A C compiler. */
   compiler: () => spawnSync("cc", ["--version"]).status === 0,
   python: () => pythonPath() !== null,
+  /** Packages can be had from the archive of Debian or Ubuntu. */
+  archive: () =>
+    isRoot &&
+    tryInFolder((folder) => {
+      const apart = [
+        "-o",
+        `Dir::State::lists=${folder}`,
+        "-o",
+        "Acquire::Retries=2",
+        "-o",
+        "Acquire::http::Timeout=10",
+      ];
+      if (spawnSync("apt-get", ["-qq", ...apart, "update"], { timeout: 60_000 }).status !== 0) throw new Error("none");
+    }),
   /** Temporary files can be made immutable. */
   immutable: () => isRoot && pythonPath() !== null && tryInFolder((folder) => setAndClear(folder)),
   /** Temporary files take trusted attributes, ACLs and file capabilities. */
