@@ -9,6 +9,7 @@ import type { CriuProgram } from "../../src/environment/sandbox/processes/criu-c
 import { isKernelKnown, kernelFeatures } from "../../src/environment/sandbox/processes/kernel-features.ts";
 import { compareVersions, findCriu, findMkfsBtrfs } from "../../src/environment/sandbox/tools.ts";
 import { lacking } from "../capabilities.ts";
+import { commandFile } from "../helpers/library.ts";
 import { tools } from "../helpers/tools.ts";
 
 let base: string;
@@ -136,3 +137,33 @@ describe.skipIf(lacking("root", "criu", "btrfs"))("scripts/sandbox-tools.mjs", (
     expect(readdirSync(join(base, "agentrewind", "tools"))).toEqual([]);
   });
 });
+
+test.skipIf(lacking("native", "root", "overlay", "namespaces"))(
+  "where the root is an overlay over an overlay, doctor says that none can lie on it",
+  async () => {
+    const stack = `
+      mount --make-rprivate /; mount -t tmpfs tmpfs ${base}; cd ${base}
+      for n in 1 2; do mkdir upper$n work$n merged$n; done
+      mount -t overlay -o lowerdir=/,upperdir=upper1,workdir=work1 overlay merged1
+      mount -t overlay -o lowerdir=merged1,upperdir=upper2,workdir=work2 overlay merged2
+      for folder in proc dev; do mount --rbind /$folder merged2/$folder; done
+      mkdir -p merged2/$1 merged2/tmp; mount --bind $1 merged2/$1
+      exec chroot merged2 "$2" "$3" --workspace /usr doctor --json`;
+    const command = [
+      "--mount",
+      "bash",
+      "-ec",
+      stack,
+      "-",
+      resolve(commandFile, "../.."),
+      process.execPath,
+      commandFile,
+    ];
+    const { stdout } = await promisify(execFile)("unshare", command);
+    const { needs } = JSON.parse(stdout).sandbox;
+    expect(needs.find(({ name }: { name: string }) => name === "overlay")).toMatchObject({
+      status: "unsupported",
+      reason: expect.stringContaining("none can be mounted over this machine's root"),
+    });
+  },
+);

@@ -21,7 +21,7 @@ export async function sandboxNeeds(): Promise<Need[]> {
     privileges: privileges(),
     namespaces: namespaces(),
     cgroup2: cgroup2(),
-    overlay: fileSystem("overlay"),
+    overlay: overlay(),
     btrfs: fileSystem("btrfs"),
     loop: loop(),
     "mkfs.btrfs": findMkfsBtrfs(),
@@ -98,6 +98,25 @@ async function cgroup2(): Promise<Answer> {
     status: "unsupported",
     reason: `${path} cannot be written`,
     hint: "Run it as root, in a container whose cgroups are writable.",
+  };
+}
+
+/** Tried in a mount namespace that ends with it: where the root is an overlay over an overlay, the kernel stacks no other one (FILESYSTEM_MAX_STACK_DEPTH). */
+const stack = `
+mount --make-rprivate / && mount -t tmpfs tmpfs /tmp && mkdir /tmp/upper /tmp/work /tmp/merged &&
+exec mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/merged`;
+
+async function overlay(): Promise<Answer> {
+  const known = await fileSystem("overlay");
+  if (known.status !== "available") return known;
+  const { exitCode, stderr } = await runProgram(["unshare", "--mount", "sh", "-c", stack]);
+  if (exitCode === 0) return available("in the kernel, and over this machine's root");
+  if (stderr.includes("ENOENT"))
+    return { status: "inconclusive", reason: "it could not be tried without unshare", hint: "Install util-linux." };
+  return {
+    status: "unsupported",
+    reason: `none can be mounted over this machine's root (${stderr.trim().split("\n")[0]})`,
+    hint: "Run it as root, on a root that is not an overlay over an overlay itself, or give a folder with `sandbox: { rootfs }`.",
   };
 }
 
