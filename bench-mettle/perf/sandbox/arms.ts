@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { openRewind } from "agentrewind";
+import { type Checkpoint, openRewind } from "agentrewind";
 
 export interface Shape {
   /** Processes besides the root of the tree and the shell; 0: none at all, not even a shell. */
@@ -24,6 +24,8 @@ export interface Arm {
   beforeRewind(): Promise<void>;
   /** To the last checkpoint but one; resolves when everything runs again. */
   rewind(): Promise<void>;
+  /** The same without a capture of the state that is left; undefined where `rewind` makes none. */
+  restore?(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -51,11 +53,12 @@ export async function agentrewindArm(base: string, shape: Shape): Promise<Arm> {
     const { exitCode } = await environment.exec("until [ -s /tmp/ready ]; do sleep 0.05; done", { timeoutMs: 60_000 });
     if (exitCode !== 0) throw new Error("the tree did not become ready");
   }
-  const ids: string[] = [];
+  const made: Checkpoint[] = [];
   const checkpoint = async (): Promise<void> => {
-    const { id, state, problems } = await thread.checkpoint({ context: { messages: [`${++turn}`] } });
+    const checkpoint = await thread.checkpoint({ context: { messages: [`${++turn}`] } });
+    const { id, state, problems } = checkpoint;
     if (state === "not-restorable" || problems.length > 0) throw new Error(`${id}: ${JSON.stringify(problems)}`);
-    ids.push(id);
+    made.push(checkpoint);
   };
   return {
     name: "agentrewind",
@@ -66,8 +69,11 @@ export async function agentrewindArm(base: string, shape: Shape): Promise<Arm> {
     checkpoint,
     async beforeRewind() {},
     async rewind() {
-      const { notRestored } = await thread.rewind({ to: ids.at(-2) as string });
+      const { notRestored } = await thread.rewind({ to: made.at(-2)?.id as string });
       if (notRestored.length > 0) throw new Error(JSON.stringify(notRestored));
+    },
+    async restore() {
+      await environment.restore(made.at(-2)?.environment as Checkpoint["environment"]);
     },
     end: () => rewind.close(),
   };

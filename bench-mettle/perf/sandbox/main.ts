@@ -44,6 +44,7 @@ function criuCommand(): string[] {
 interface Measured {
   readonly checkpoint: number[];
   readonly rewind: number[];
+  readonly restore: number[];
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {
@@ -54,7 +55,7 @@ async function timed(work: () => Promise<void>): Promise<number> {
 
 /** Arms take turns: what the machine does besides falls on both. */
 async function measure(arms: readonly Arm[], changesFiles: boolean, samples: number): Promise<Map<string, Measured>> {
-  const found = new Map<string, Measured>(arms.map(({ name }) => [name, { checkpoint: [], rewind: [] }]));
+  const found = new Map<string, Measured>(arms.map(({ name }) => [name, { checkpoint: [], rewind: [], restore: [] }]));
   for (const arm of arms) await arm.checkpoint();
   for (let sample = 0; sample < samples + 2; sample++) {
     for (const arm of sample % 2 === 0 ? arms : [...arms].reverse()) {
@@ -63,10 +64,12 @@ async function measure(arms: readonly Arm[], changesFiles: boolean, samples: num
       await arm.change(changesFiles);
       await arm.beforeRewind();
       const rewind = await timed(() => arm.rewind());
+      const restore = arm.restore === undefined ? rewind : await timed(() => arm.restore?.() ?? Promise.resolve());
       // Behind the first ones, in which caches fill.
       if (sample < 2) continue;
       found.get(arm.name)?.checkpoint.push(checkpoint);
       found.get(arm.name)?.rewind.push(rewind);
+      found.get(arm.name)?.restore.push(restore);
     }
   }
   return found;
@@ -74,7 +77,7 @@ async function measure(arms: readonly Arm[], changesFiles: boolean, samples: num
 
 interface Row extends Shape {
   readonly what: "files" | "processes" | "both";
-  readonly operation: "checkpoint" | "rewind";
+  readonly operation: "checkpoint" | "rewind" | "restore";
   readonly arm: string;
   readonly n: number;
   readonly p50: number;
@@ -91,7 +94,7 @@ async function rowsOf(shape: Shape, samples: number): Promise<Row[]> {
   try {
     for (const what of shape.processes === 0 ? (["files"] as const) : (["processes", "both"] as const)) {
       const found = await measure(arms, what !== "processes", samples);
-      for (const operation of ["checkpoint", "rewind"] as const) {
+      for (const operation of ["checkpoint", "rewind", "restore"] as const) {
         const base50 = quantile(found.get("criu + cp")?.[operation] ?? [], 0.5);
         for (const [arm, measured] of found) {
           const list = measured[operation];
@@ -119,6 +122,7 @@ async function rowsOf(shape: Shape, samples: number): Promise<Row[]> {
 const conditions = [
   "Arms take turns in one run. A sample is: a change, a checkpoint, a change, a rewind to the checkpoint before; the first two samples are left out.",
   "criu + cp: `criu dump --leave-running` and `cp -a`; SIGKILL (not measured: how soon its processes are waited for is the machine's matter), `rm -rf`, `cp -a` and `criu restore -d`. Its processes run in the host's namespaces: nothing keeps their numbers free, and nothing outside of the one folder is in its state.",
+  "rewind: AgentRewind captures the state that is left first, so that the rewind can be undone, and it kills the tree; the commands do neither in the measured time. restore: the same without that capture.",
   "AgentRewind's process is open, as it is beside an agent; its tree has two processes more (the root and a shell), and its state is the whole file system.",
   "processes: no file changes between two checkpoints, so `cp -a` copies an unchanged folder, as its user would have to.",
 ];
