@@ -185,6 +185,26 @@ describe.skipIf(lacking(...needed))("apply", () => {
     expect(await command("apply", "/usr")).toMatchObject({ status: expect.any(Number), stdout: "" });
   });
 
+  test("what is not on the host is said once, when it is closed", async () => {
+    const { machine } = await begin();
+    const said: string[] = [];
+    const listen = ({ message }: Error): void => void said.push(message);
+    process.on("warning", listen);
+    await machine.reopen();
+    await machine.exec("echo 2 > mode");
+    await machine.reopen();
+    await machine.reopen();
+    await sleep(10);
+    expect(said).toEqual([expect.stringContaining("is not all on the host")]);
+    await machine.environment.apply?.();
+    await machine.reopen();
+    await machine.exec("echo 3 > mode");
+    await machine.reopen();
+    await sleep(10);
+    process.off("warning", listen);
+    expect(said).toHaveLength(2);
+  });
+
   test("a folder that was removed wholly leaves nothing", async () => {
     const { workspace, machine } = await begin();
     await machine.exec(["bash", "-c", `cd /; rm -rf ${workspace}/* ${workspace}/.[!.]*`]);

@@ -25,12 +25,17 @@ export class ParkingNote {
     return sandboxOptions.safeParse(this.#content()?.options).data ?? {};
   }
 
+  /** What was last said of results that are not on the host; "" for nothing. */
+  told(): string {
+    return this.#content()?.told ?? "";
+  }
+
   /** undefined where it was never closed in order since it was last opened. */
   read(): Parked | undefined {
     return this.#content()?.parked ?? undefined;
   }
 
-  #content(): { parked: Parked | null; options?: unknown } | undefined {
+  #content(): { parked: Parked | null; options?: unknown; told?: string } | undefined {
     if (!existsSync(this.#path)) return undefined;
     try {
       return JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
@@ -39,8 +44,8 @@ export class ParkingNote {
     }
   }
 
-  async write(parked: Manifest | null, options: SandboxOptions): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify({ parked, options }));
+  async write(parked: Manifest | null, options: SandboxOptions, told = this.told()): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ parked, options, told }));
     await replaceFile(this.#path, async (fd) => {
       writeAll(fd, bytes, 0);
       return bytes.length;

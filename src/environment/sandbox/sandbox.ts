@@ -17,7 +17,7 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
-import { applyFolders } from "./apply/folders.ts";
+import { applyFolders, setName, unappliedMessage } from "./apply/folders.ts";
 import type { HostFiles } from "./host-files.ts";
 import type { Layers } from "./layers/layers.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
@@ -258,8 +258,18 @@ export class Sandbox implements Environment {
       await this.#layers.sync(parked.files as string);
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
-    await this.#note.write(parked ?? { files: null, processes: null }, this.#options());
+    const told = await this.#sayUnapplied();
+    await this.#note.write(parked ?? { files: null, processes: null }, this.#options(), told);
     fault("sandbox.parked");
+  }
+
+  /** Once for each set of them. Gives what names the set. */
+  async #sayUnapplied(): Promise<string> {
+    const { added, changed, removed, conflicts } = await this.apply({ dryRun: true });
+    const told = setName([added, changed, removed, conflicts]);
+    if (told !== "" && told !== this.#note.told())
+      process.emitWarning(unappliedMessage(this.#place.workspace), "AgentRewindWarning");
+    return told;
   }
 
   /** Before its first life: what a killed owner left. What ran has ended with it. */

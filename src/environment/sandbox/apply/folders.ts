@@ -1,4 +1,5 @@
 // `apply` of a sandbox: which folders of the host it is about, and what is told of it.
+import { createHash } from "node:crypto";
 import { RewindError } from "../../../errors.ts";
 import { display, join, type RawPath } from "../../directory/names.ts";
 import type { Applied, ApplyOptions } from "../../environment.ts";
@@ -54,3 +55,12 @@ export async function applyFolders({ overlays, folders, state, host, paths, opti
   }
   return told;
 }
+
+/** "" for nothing. */
+export function setName(lists: readonly (readonly string[])[]): string {
+  if (lists.every((list) => list.length === 0)) return "";
+  return createHash("sha256").update(JSON.stringify(lists)).digest("hex");
+}
+
+export const unappliedMessage = (workspace: string): string =>
+  `What was made in the sandbox of ${workspace} is not all on the host. It is kept; \`agentrewind apply --dry-run\` there says what it is, \`agentrewind apply\` brings it back.`;
