@@ -6,6 +6,8 @@ export interface Capabilities {
   readonly files: boolean;
   /** Live processes are captured and restored. */
   readonly processes: boolean;
+  /** What `exec` leaves running in the background is ended by a restore to a moment before it, and started again, without its memory, or named where it ran then. */
+  readonly programs?: boolean;
   /** `fork` works. */
   readonly fork: boolean;
   /** A restore keeps the handle: the caller's paths and connections stay valid. */
@@ -79,6 +81,8 @@ export interface RestoreOptions {
   readonly paths?: ReadonlySet<string>;
   /** Says what would be restored and what not, and touches nothing. */
   readonly dryRun?: boolean;
+  /** "keep": programs that run are left as they are, and none is started. For environments that cannot bring back their memory. */
+  readonly programs?: "keep";
   readonly signal?: AbortSignal;
 }
 
@@ -104,8 +108,10 @@ export interface Restored {
   readonly moved?: string;
   /** What came back: what was made, changed and removed to get there. */
   readonly restored: FileChanges;
-  /** What stays different from the manifest, and why. */
+  /** What stays different from the manifest, and why. A program is named as "process 12 (node)". */
   readonly notRestored: readonly Problem[];
+  /** Programs that `exec` had left running since and that were ended, as "process 12 (node) on port 8000". */
+  readonly stopped?: readonly string[];
 }
 
 export interface ExecOptions {

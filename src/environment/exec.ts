@@ -7,11 +7,15 @@ const defaultMaxBytes = 10 << 20;
 /** How long a killed command's output pipes may stay open before they are given up (a grandchild can hold them). */
 const settleMs = 500;
 
-/** @param command a line for `bash -c` (`sh` where bash is missing), or a program and its arguments */
+/**
+ * @param command a line for `bash -c` (`sh` where bash is missing), or a program and its arguments
+ * @param started called with its number, which is that of its process group too
+ */
 export async function execCommand(
   command: string | readonly string[],
   cwd: string,
   options: ExecOptions = {},
+  started?: (pid: number) => void,
 ): Promise<ExecResult> {
   // bash -c reads its settings where it takes its input, a socket, for a remote login's.
   const [file, ...args] = typeof command === "string" ? ["bash", "--norc", "-c", command] : command;
@@ -30,6 +34,7 @@ export async function execCommand(
     stripFinalNewline: false,
     maxBuffer: options.maxBytes ?? defaultMaxBytes,
   });
+  if (subprocess.pid !== undefined) started?.(subprocess.pid);
   const { onOutput } = options;
   if (onOutput !== undefined) {
     subprocess.stdout.on("data", (bytes: Uint8Array) => onOutput("stdout", bytes));
