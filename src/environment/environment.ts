@@ -166,6 +166,8 @@ export interface ProbeResult {
  *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched.
  * - With `since`, what was changed after that state MUST NOT be lost: it is left as it is, and named in `notRestored` where the manifest wants something else,
  *   or it stays behind an older handle. Where processes are captured, the environment's own are no such writers: what they do until the restore ends with them.
+ * - With `capabilities.programs`, a restore ends what `exec` has left running since that state, before it touches files, unless `programs` says "keep" or `paths` is given; of what ran
+ *   then and does not run as it did, each is named in `notRestored`. What `exec` did not start MUST NOT be touched.
  * - `settle` ends the commands that `exec` still runs and resolves when nothing of them writes any more: what they write after a restore would
  *   belong to no state.
  * - `fork` gives environments that are equal to the manifest and independent: a write in one is seen in no other and not in this one. If one cannot
