@@ -6,11 +6,12 @@ import type { SeenProcess } from "./seeing.ts";
 /**
  * By its mark; because it is known; because it is in a process group that was made for the run and still has one of it; because its parent is one. The group's number alone says
  * nothing: it may have been given out again.
+ * @param runs `sure`: groups of which nothing else is needed, because a process of theirs was seen to end a moment ago
  * @param self this process: it, and what it descends from, are nobody's
  */
 export function belonging(
   seen: readonly SeenProcess[],
-  runs: readonly Pick<Run, "id" | "groups" | "known">[],
+  runs: readonly (Pick<Run, "id" | "groups" | "known"> & { readonly sure?: readonly number[] })[],
   environment: string,
   self: number = process.pid,
 ): Map<string, SeenProcess[]> {
@@ -20,7 +21,7 @@ export function belonging(
   const owners = new Map<number, string | null>();
   for (let at = byPid.get(self); at !== undefined && !owners.has(at.pid); at = byPid.get(at.parent))
     owners.set(at.pid, null);
-  const groups = new Map<number, string>();
+  const groups = new Map(runs.flatMap(({ id, sure = [] }) => sure.map((group) => [group, id] as const)));
   for (const one of seen) {
     const marked = runsIn(one.marks, environment).findLast((id) => !around.has(id));
     const owner = marked ?? known.get(keyOf(one));

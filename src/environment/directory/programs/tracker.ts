@@ -34,8 +34,6 @@ export class ProgramTracker {
   readonly #written = new Map<string, string>();
   /** Whose commands run here. */
   readonly #own = new Set<string>();
-  /** What a process's standard streams were when it was begun here: they lead to us. */
-  readonly #streams = new Map<string, ReadonlySet<string>>();
 
   /** @param folder where the notes lie */
   constructor(environment: string, folder: string, see: Seeing) {
@@ -61,7 +59,6 @@ export class ProgramTracker {
         const start = this.see.startOf(pid);
         if (start === undefined) return;
         const run = this.#runs.get(id) as Run;
-        this.#streams.set(id, new Set(this.see.describe(pid).streams.filter((one) => !one.startsWith("/"))));
         this.#runs.set(id, { ...run, groups: group ? [pid] : [], known: [{ pid, start }] });
         written = this.#write(id);
       },
@@ -80,7 +77,7 @@ export class ProgramTracker {
   async #leftBy(run: Run, leader: number, ms: number): Promise<readonly SeenProcess[]> {
     for (let looks = 1; ; looks++) {
       const { seen, whole } = await this.see.list({ pid: leader, ms });
-      const left = belonging(seen, [run], this.environment).get(run.id) ?? [];
+      const left = belonging(seen, [{ ...run, sure: run.groups }], this.environment).get(run.id) ?? [];
       if (left.length > 0 || whole || looks === endLooks) return left;
     }
   }
@@ -148,13 +145,14 @@ export class ProgramTracker {
   #program(run: Run, one: SeenProcess, processes: readonly SeenProcess[]): Program {
     const { pid, start, forked } = one;
     const known = run.programs.find((other) => keyOf(other) === keyOf(one));
+    if (known?.file === null) return known;
     const ports = this.see.portsOf(treeOf(pid, processes));
     const file = this.see.fileOf(pid);
-    if (known !== undefined && (known.file === null || (known.file === file && known.about.forked === forked)))
+    if (known !== undefined && known.file === file && known.about.forked === forked)
       return { ...known, about: { ...known.about, ports: union(known.about.ports, ports) } };
     const seen = this.see.describe(pid);
-    const ours = this.#streams.get(run.id);
-    const streams = seen.streams.map((stream) => (ours?.has(stream) ? "/dev/null" : stream));
+    // The streams of a command are sockets that lead to whoever gave it; what the programs of a line share are pipes.
+    const streams = seen.streams.map((stream) => (stream.startsWith("socket:") ? "/dev/null" : stream));
     return { pid, start, file, about: { pid, start, ...seen, env: withoutMarks(seen.env), streams, ports, forked } };
   }
 
@@ -179,7 +177,6 @@ export class ProgramTracker {
   #forget(id: string): void {
     this.#runs.delete(id);
     this.#written.delete(id);
-    this.#streams.delete(id);
     this.#notes.remove(id);
   }
 }
