@@ -46,14 +46,18 @@ function ask(pid: number, what: readonly string[]): string[] {
 function parse(text: string): SeenProcess[] {
   const [, pid, parent, group, state = "", start = ""] = line.exec(text) ?? [];
   if (pid === undefined || state.startsWith("Z")) return [];
-  return [
-    {
-      pid: Number(pid),
-      parent: Number(parent),
-      group: Number(group),
-      start: start.replace(/\s+/g, " "),
-      forked: false,
-      marks: "",
-    },
-  ];
+  const number = Number(pid);
+  const told = steady(number, start.replace(/\s+/g, " "));
+  return [{ pid: number, parent: Number(parent), group: Number(group), start: told, forked: false, marks: "" }];
+}
+
+/** Linux's ps works the start out of the time that has passed, and is a second off now and then. */
+const roundingMs = 1_500;
+const starts = new Map<number, string>();
+
+function steady(pid: number, start: string): string {
+  const before = starts.get(pid);
+  if (before !== undefined && Math.abs(Date.parse(before) - Date.parse(start)) < roundingMs) return before;
+  starts.set(pid, start);
+  return start;
 }

@@ -57,9 +57,10 @@ export class ProgramTracker {
       started: (pid, group = true) => {
         leader = pid;
         const start = this.see.startOf(pid);
-        if (start === undefined) return;
         const run = this.#runs.get(id) as Run;
-        this.#runs.set(id, { ...run, groups: group ? [pid] : [], known: [{ pid, start }] });
+        // It may have ended already.
+        const known = start === undefined ? [] : [{ pid, start }];
+        this.#runs.set(id, { ...run, groups: group ? [pid] : [], known });
         written = this.#write(id);
       },
       ended: async () => {
