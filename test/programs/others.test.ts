@@ -177,7 +177,7 @@ describe.skipIf(lacking("python"))("programs of a directory", () => {
     await ended;
   });
 
-  test("a reused number is never ended: neither a process's nor a group's, whatever the notes say", async () => {
+  test("F-51: a reused number is never ended: neither a process's nor a group's, whatever the notes say", async () => {
     const beating = new Beating();
     const rewind = await useRewind(beating.place);
     const thread = rewind.thread("t");
@@ -271,7 +271,7 @@ describe.skipIf(lacking("python"))("programs of a directory", () => {
     expect((await beating.alive("source")).pid).toBe(source.pid);
   });
 
-  test("F-66: gc keeps what checkpoints tell of programs, and gives it up with them; one that is not there is refused before anything is touched", async () => {
+  test("F-50: gc keeps what checkpoints tell of programs, and gives it up with them; one that is not there is refused before anything is touched", async () => {
     const beating = new Beating();
     const rewind = await useRewind(beating.place, { damaged: true });
     const thread = rewind.thread("t");

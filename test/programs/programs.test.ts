@@ -228,6 +228,8 @@ describe.skipIf(lacking("python"))("programs that commands left running", () => 
     const part = await thread.rewind({ to: c0.id, paths: ["f"] });
     expect(part.message).toContain("Running programs were left as they are.");
     await beating.alive("later");
+    await rewind.environment.restore(c0.environment, { paths: new Set(["f"]) });
+    await beating.alive("later");
     expect((await thread.rewind({ to: c0.id })).stopped).toHaveLength(1);
     await beating.ended("later");
     expect((await beating.alive("agents")).pid).toBe(child.pid);

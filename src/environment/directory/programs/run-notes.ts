@@ -1,4 +1,4 @@
-// What is known of the runs of one environment, a small file each (F-67): whoever opens the workspace next goes on from there.
+// What is known of the runs of one environment, a small file each (F-51): whoever opens the workspace next goes on from there.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// What a checkpoint tells of the programs that ran (F-66).
+// What a checkpoint tells of the programs that ran (F-50).
 import { z } from "zod";
 import { RewindError } from "../../../errors.ts";
 import type { Objects } from "../../../store/objects.ts";
