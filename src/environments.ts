@@ -1,6 +1,7 @@
 // The composition root of environments: which one an openRewind means, and what it is given.
 import { join } from "node:path";
 import { openDirectory } from "./environment/directory/directory.ts";
+import type { DirectorySettings } from "./environment/directory/programs/policy.ts";
 import type { Environment } from "./environment/environment.ts";
 import { openSandbox } from "./environment/sandbox/open.ts";
 import type { SandboxOptions } from "./environment/sandbox/options.ts";
@@ -8,6 +9,7 @@ import type { Store } from "./store/store.ts";
 
 export interface ChosenEnvironment {
   readonly environment: "directory" | "auto" | "sandbox" | Environment;
+  readonly directory: DirectorySettings;
   readonly sandbox: SandboxOptions;
   readonly inspector: "auto" | "scan";
   readonly exclude: readonly string[];
@@ -31,6 +33,7 @@ export async function openEnvironment(
   if (typeof chosen.environment === "object") return chosen.environment;
   if (chosen.environment === "sandbox")
     return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
+  const { processes } = chosen.directory;
   return openDirectory({
     root: workspace,
     objects,
@@ -41,5 +44,6 @@ export async function openEnvironment(
     isHeld,
     raiseGeneration,
     forks: join(`${store.layout.root}-branches`, id),
+    ...(processes === "ignore" ? {} : { programs: { folder: store.layout.programs, policy: processes } }),
   });
 }

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { requireEmpty } from "./environment/directory/fork.ts";
+import { endPrograms } from "./environment/directory/programs/end-programs.ts";
 import { removeFolder } from "./environment/directory/remove.ts";
 import type { Environment, Problem } from "./environment/environment.ts";
 import { asWriteFailure, isRewindError, RewindError, systemCode } from "./errors.ts";
@@ -113,6 +114,7 @@ export function makeForks(host: ForkHost) {
     if (row.folder === null) return;
     const lock = takeLock(store.layout.locks, row.environment);
     try {
+      await endPrograms(store.layout.programs, row.environment);
       if (identityText(row.folder) === row.identity) await removeFolder(row.folder);
       removeFile(join(store.layout.cache, `${row.environment}.tree`));
       fault("branch.removed");

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { z } from "zod";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { type DirectorySettings, directorySettings } from "./environment/directory/programs/policy.ts";
 import type { Applied, ApplyOptions, Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
@@ -43,6 +44,8 @@ export interface OpenOptions extends EffectOptions {
    * "auto" is the strongest directory support here.
    */
   readonly environment?: "directory" | "auto" | "sandbox" | Environment;
+  /** Of environment "directory". */
+  readonly directory?: DirectorySettings;
   /** Of environment "sandbox". */
   readonly sandbox?: SandboxOptions;
   /** How changes are found: "scan" looks at every file each time, "auto" (the default) only at what a watcher names, where one sees everything. */
@@ -79,6 +82,7 @@ const optionsSchema = z.strictObject({
       z.custom<Environment>((value) => typeof (value as Environment)?.capture === "function"),
     ])
     .default("directory"),
+  directory: directorySettings.default({}),
   sandbox: sandboxOptions.default({}),
   inspector: z.enum(["auto", "scan"]).default("auto"),
   gate: z.enum(["captured", "durable"]).default("captured"),

@@ -36,6 +36,7 @@ function directory(breaker: Breaker = () => ({})): EnvironmentInitializer {
       isHeld: (snapshot) => objects.has(Buffer.from(snapshot, "hex")),
       raiseGeneration: () => ++generation,
       forks: join(place.base, "forks"),
+      programs: { folder: join(place.store, "programs"), policy: undefined },
     });
     const environment: Environment = {
       ...inner,
@@ -399,6 +400,22 @@ const broken: readonly { readonly what: string; readonly fails: string; readonly
         await inner.settle?.();
         if (present(at(place, "begun"))) fs.writeFileSync(at(place, "late"), "late");
       },
+    }),
+  },
+  {
+    what: "what was started since goes on",
+    fails: "a restore ends what exec has left running since",
+    breaker: (inner) => ({
+      restore: (manifest, options) =>
+        inner.restore(manifest, { ...options, ...(manifest.processes === null ? { programs: "keep" } : {}) }),
+    }),
+  },
+  {
+    what: "what ran then is forgotten",
+    fails: "what exec had left running is there after a restore, or named",
+    breaker: (inner) => ({
+      restore: (manifest, options) =>
+        inner.restore(manifest, { ...options, ...(manifest.processes === null ? {} : { programs: "keep" }) }),
     }),
   },
   {

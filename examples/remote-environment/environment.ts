@@ -19,7 +19,7 @@ export async function connectRemote(url: string): Promise<Environment> {
 
   return {
     kind: "remote",
-    capabilities: { ...described, fork: false, inPlace: false },
+    capabilities: { ...described, programs: false, fork: false, inPlace: false },
     probe: async () => ({ status: "available", reason: `${handle} answers at ${url}` }),
     capture({ signal } = {}) {
       const captured = call<Captured & { id: string }>("capture", [], signal);

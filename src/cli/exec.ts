@@ -1,6 +1,9 @@
 // `exec`: a command in the workspace, with a checkpoint before and after.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
+import { join } from "node:path";
+import { openSeeing } from "../environment/directory/programs/see.ts";
+import { ProgramTracker, type TrackedCommand } from "../environment/directory/programs/tracker.ts";
 import type { ExecResult } from "../environment/environment.ts";
 import { execCommand } from "../environment/exec.ts";
 import { RewindError, systemCode } from "../errors.ts";
@@ -18,10 +21,7 @@ type Ended = Pick<ExecResult, "exitCode" | "signal"> & Partial<Pick<ExecResult, 
 export async function exec(global: Global, command: readonly string[]): Promise<Output> {
   const folder = resolveWorkspace(global.workspace, global.store, global.allowBroad);
   const before = await makeCheckpoint(global, {});
-  const inside = await withReader(global, (reader) => reader?.recorded?.kind === "sandbox");
-  const ended = inside
-    ? await runInside(global, command)
-    : await (global.json ? runKept(command, folder) : runThrough(command, folder));
+  const ended = await runWhereRecorded(global, command, folder);
   const after = await makeCheckpoint({ ...global, thread: before.thread }, { activity: activityOf(command, ended) });
   const failed = ended.exitCode !== 0;
   return {
@@ -34,10 +34,32 @@ export async function exec(global: Global, command: readonly string[]): Promise<
   };
 }
 
+async function runWhereRecorded(global: Global, command: readonly string[], folder: string): Promise<Ended> {
+  if (await withReader(global, (reader) => reader?.recorded?.kind === "sandbox")) return runInside(global, command);
+  const tracked = await beginTracked(global);
+  const run = global.json ? runKept : runThrough;
+  return run(command, folder, tracked).finally(() => tracked?.ended());
+}
+
+/** What it leaves running belongs to the workspace, as with `environment.exec`. */
+function beginTracked(global: Global): Promise<TrackedCommand | undefined> {
+  return withReader(global, async (reader) => {
+    const { recorded, layout } = reader ?? {};
+    if (layout === undefined || recorded?.kind !== "directory") return undefined;
+    return new ProgramTracker(recorded.id, join(layout.programs, recorded.id), openSeeing()).begin();
+  });
+}
+
 /** The command has our terminal; what reaches it from there reaches us too, and the checkpoint after it is still made. */
-function runThrough([file = "", ...args]: readonly string[], cwd: string): Promise<Ended> {
+function runThrough(
+  [file = "", ...args]: readonly string[],
+  cwd: string,
+  tracked: TrackedCommand | undefined,
+): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { cwd, stdio: "inherit" });
+    const child = spawn(file, args, { cwd, stdio: "inherit", env: { ...process.env, ...tracked?.variables } });
+    // It is in our own process group, with whoever started us.
+    if (child.pid !== undefined) tracked?.started(child.pid, false);
     const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
     const leaveToChild = (): void => {};
     process.on("SIGINT", leaveToChild).on("SIGTERM", pass).on("SIGHUP", pass);
@@ -73,12 +95,17 @@ async function runInside(global: Global, command: readonly string[]): Promise<En
   return ended;
 }
 
-async function runKept(command: readonly string[], cwd: string): Promise<Ended> {
+async function runKept(command: readonly string[], cwd: string, tracked: TrackedCommand | undefined): Promise<Ended> {
   const stop = new AbortController();
   const abort = (): void => stop.abort();
   process.on("SIGINT", abort).on("SIGTERM", abort);
   try {
-    const { timedOut: _, ...ended } = await execCommand(command, cwd, { signal: stop.signal });
+    const { timedOut: _, ...ended } = await execCommand(
+      command,
+      cwd,
+      { signal: stop.signal, env: tracked?.variables ?? {} },
+      tracked?.started,
+    );
     return ended;
   } finally {
     process.off("SIGINT", abort).off("SIGTERM", abort);

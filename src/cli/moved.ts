@@ -73,6 +73,11 @@ function fileLines(moved: Moved, { dryRun }: MovedAs, paint: Paint): string[] {
       moved.notRestored.map(({ path, reason }) => `  ${safe(path || ".")}: ${oneLine(reason)}`),
       paint,
     ),
+    ...section(
+      dryRun ? "Would stop, because started after that point:" : "Stopped, because started after that point:",
+      moved.stopped.map(indented),
+      paint,
+    ),
     ...section(`Changed by somebody else; the newer version is in ${newer}:`, paths(moved.external), paint),
     ...section(
       `Conflicts, changed by the agent and by somebody else; the newer version is in ${newer}:`,

@@ -5,6 +5,7 @@ import { commandChecks } from "./environment-commands.ts";
 import { fileChecks } from "./environment-files.ts";
 import { forkChecks } from "./environment-fork.ts";
 import { partialChecks } from "./environment-partial.ts";
+import { programChecks } from "./environment-programs.ts";
 import { restoreChecks } from "./environment-restore.ts";
 import type { ConformanceTest } from "./test.ts";
 
@@ -13,7 +14,15 @@ import type { ConformanceTest } from "./test.ts";
  * for "times", "modes", "symbolic links", "hard links" and "FIFOs".
  */
 export function environmentSuite(initializer: EnvironmentInitializer): ConformanceTest[] {
-  const checks = [...captureChecks, ...restoreChecks, ...partialChecks, ...forkChecks, ...fileChecks, ...commandChecks];
+  const checks = [
+    ...captureChecks,
+    ...restoreChecks,
+    ...partialChecks,
+    ...forkChecks,
+    ...fileChecks,
+    ...commandChecks,
+    ...programChecks,
+  ];
   return checks.map(({ name, check }) => ({
     name,
     async run() {

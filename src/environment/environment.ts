@@ -6,6 +6,8 @@ export interface Capabilities {
   readonly files: boolean;
   /** Live processes are captured and restored. */
   readonly processes: boolean;
+  /** What `exec` leaves running in the background is ended by a restore to a moment before it, and started again, without its memory, or named where it ran then. */
+  readonly programs?: boolean;
   /** `fork` works. */
   readonly fork: boolean;
   /** A restore keeps the handle: the caller's paths and connections stay valid. */
@@ -79,6 +81,8 @@ export interface RestoreOptions {
   readonly paths?: ReadonlySet<string>;
   /** Says what would be restored and what not, and touches nothing. */
   readonly dryRun?: boolean;
+  /** "keep": programs that run are left as they are, and none is started. For environments that cannot bring back their memory. */
+  readonly programs?: "keep";
   readonly signal?: AbortSignal;
 }
 
@@ -104,8 +108,10 @@ export interface Restored {
   readonly moved?: string;
   /** What came back: what was made, changed and removed to get there. */
   readonly restored: FileChanges;
-  /** What stays different from the manifest, and why. */
+  /** What stays different from the manifest, and why. A program is named as "process 12 (node)". */
   readonly notRestored: readonly Problem[];
+  /** Programs that `exec` had left running since and that were ended, as "process 12 (node) on port 8000". */
+  readonly stopped?: readonly string[];
 }
 
 export interface ExecOptions {
@@ -176,6 +182,8 @@ export interface Applied {
  *   neither state has MUST be refused with BAD_ARGUMENT before anything is touched.
  * - With `since`, what was changed after that state MUST NOT be lost: it is left as it is, and named in `notRestored` where the manifest wants something else,
  *   or it stays behind an older handle. Where processes are captured, the environment's own are no such writers: what they do until the restore ends with them.
+ * - With `capabilities.programs`, a restore ends what `exec` has left running since that state, before it touches files, unless `programs` says "keep" or `paths` is given; of what ran
+ *   then and does not run as it did, each is named in `notRestored`. What `exec` did not start MUST NOT be touched.
  * - `settle` ends the commands that `exec` still runs and resolves when nothing of them writes any more: what they write after a restore would
  *   belong to no state.
  * - `fork` gives environments that are equal to the manifest and independent: a write in one is seen in no other and not in this one. If one cannot

@@ -44,7 +44,7 @@ export async function finish(
   // What makes up for effects must not have run where a check may still take the rewind back.
   if (verify === null) await compensate(deps, owed);
   reportProgress(payload.kind, "restoring the files");
-  const { restored, notRestored, made } = await restoreTo(deps, thread, payload, left, target, since);
+  const { restored, notRestored, stopped, made } = await restoreTo(deps, thread, payload, left, target, since);
   fault("rewind.restored");
   await nextTurn();
   if (verify !== null) {
@@ -67,13 +67,14 @@ export async function finish(
     branch: payload.adopts === null ? null : branchId(payload.adopts),
     restored,
     notRestored,
+    stopped,
     kept: payload.keep,
     conflicts: payload.conflicts,
     effects: outside.effects,
     compensated: [...outside.compensated, ...outside.revoked],
     delivered: payload.deliveredTexts,
     carried: payload.carried,
-    programs: programsOf(environment.capabilities.processes, target, payload.paths !== null, notRestored),
+    programs: programsOf(environment.capabilities, target, keepsPrograms(payload), notRestored),
     lessons: [...(lesson === null ? [] : [lesson]), ...(summary === null ? told : [summary])],
   });
   await nextTurn();
@@ -84,6 +85,7 @@ export async function finish(
     uncompensated: outside.uncompensated,
     restored,
     notRestored,
+    stopped,
     external: payload.external,
     conflicts: payload.conflicts,
     lessons: told.map((row) => row.id),
@@ -123,11 +125,15 @@ export async function finish(
   return row;
 }
 
+/** What runs in a branch runs in its folder: adopting it takes its files, not its programs. */
+const keepsPrograms = ({ paths, adopts }: Payload): boolean => paths !== null || adopts !== null;
+
 const noEffects: EffectsTold = { effects: [], revoked: [], compensated: [], uncompensated: [] };
 
 interface RestoredTo {
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
+  readonly stopped: readonly string[];
   /** What a restore of paths makes the head. */
   readonly made: NewCheckpoint | null;
 }
@@ -142,25 +148,27 @@ async function restoreTo(
 ): Promise<RestoredTo> {
   const { environment } = deps;
   const { scope, paths, keep } = payload;
-  if (scope === "context") return { restored: nothing, notRestored: [], made: null };
+  if (scope === "context") return { restored: nothing, notRestored: [], stopped: [], made: null };
   const options = {
     keep: new Set(keep),
     ...(paths === null ? {} : { paths: new Set(paths) }),
     ...(since === undefined ? {} : { since }),
+    ...(keepsPrograms(payload) ? { programs: "keep" as const } : {}),
   };
-  const { restored, notRestored } = await environment.restore(manifestOf(target), options);
+  const { restored, notRestored, stopped = [] } = await environment.restore(manifestOf(target), options);
   const known = left.state !== "not-restorable";
   if (paths !== null) {
     const after = await environment.capture().captured;
     // Durable before it is published: a head that is lost with the machine would take its conversation along.
     await deps.objects.sync();
     const changes = known ? await environment.diff(manifestOf(left), after.manifest) : null;
-    return { restored: changes ?? restored, notRestored, made: mixed(thread, payload, left, after, changes) };
+    return { restored: changes ?? restored, notRestored, stopped, made: mixed(thread, payload, left, after, changes) };
   }
   const fromLeft = since !== undefined && since.files === left.files && since.processes === left.processes;
-  if (fromLeft || !known) return { restored, notRestored, made: null };
+  if (fromLeft || !known) return { restored, notRestored, stopped, made: null };
   const all = await environment.diff(manifestOf(left), manifestOf(target));
-  return { restored: without(all, new Set([...keep, ...notRestored.map((one) => one.path)])), notRestored, made: null };
+  const apart = new Set([...keep, ...notRestored.map((one) => one.path)]);
+  return { restored: without(all, apart), notRestored, stopped, made: null };
 }
 
 /** The conversation that was left, with files of two moments. */

@@ -41,6 +41,7 @@ export interface MoveResult {
   readonly uncompensated?: readonly string[];
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
+  readonly stopped?: readonly string[];
   readonly external: readonly string[];
   readonly conflicts: readonly string[];
   readonly lessons: readonly number[];

@@ -188,6 +188,7 @@ export class Rewinder {
       message: stored.message,
       restored: stored.restored,
       notRestored: stored.notRestored,
+      stopped: stored.stopped ?? [],
       effects: stored.effects ?? [],
       compensated: stored.compensated ?? [],
       uncompensated: stored.uncompensated ?? [],
@@ -221,8 +222,13 @@ export class Rewinder {
     const line = attributedLine(this.#deps, target, thread.head);
     const attributed = selectPaths(await attribute(environment, line, manifest, undone), paths);
     const kept = external === "keep" ? attributed.external : [];
-    const { restored, notRestored } =
-      scope === "context" ? { restored: nothing, notRestored: [] } : await this.#preview(target, paths, new Set(kept));
+    const {
+      restored,
+      notRestored,
+      stopped = [],
+    } = scope === "context"
+      ? { restored: nothing, notRestored: [] }
+      : await this.#preview(target, paths, new Set(kept));
     const { effects, compensated } = this.#effectsPlanned(thread, target, scope);
     return {
       scope,
@@ -237,17 +243,19 @@ export class Rewinder {
         paths,
         restored,
         notRestored,
+        stopped,
         kept,
         conflicts: attributed.conflicts,
         effects,
         compensated,
         delivered: [],
         carried: 0,
-        programs: programsOf(environment.capabilities.processes, target, paths !== null, notRestored),
+        programs: programsOf(environment.capabilities, target, paths !== null, notRestored),
         lessons: lesson === null ? [] : [lesson],
       }),
       restored,
       notRestored,
+      stopped,
       effects,
       compensated,
       uncompensated: [],

@@ -1,5 +1,5 @@
 // What a model or a person reads: the list of checkpoints, the message after a rewind, refusals. Product text: short, concrete, with ids.
-import type { FileChanges, Problem } from "../environment/environment.ts";
+import type { Capabilities, FileChanges, Problem } from "../environment/environment.ts";
 import type { RewindError } from "../errors.ts";
 import { boundedLessons } from "./lessons.ts";
 import { shorten } from "./mask.ts";
@@ -103,6 +103,8 @@ export interface RewindMessageParts {
   readonly branch?: string | null;
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
+  /** Programs that were started since and were ended. */
+  readonly stopped?: readonly string[];
   readonly kept: readonly string[];
   readonly conflicts: readonly string[];
   readonly effects: readonly string[];
@@ -115,8 +117,8 @@ export interface RewindMessageParts {
   readonly lessons: readonly Pick<Lesson, "text">[];
 }
 
-/** What became of running programs: back with their memory, ended because none ran then, left as they are, started again or stopped and named, or not something that this environment brings back. */
-export type Programs = "back" | "ended" | "kept" | "named" | "not restored";
+/** What became of running programs: back with their memory, ended because none ran then, left as they are, started again or stopped and named (with or without those that go on), none now as then as far as commands started them, or not something that this environment brings back. */
+export type Programs = "back" | "ended" | "kept" | "named" | "told" | "as then" | "not restored";
 
 const programLines: Readonly<Record<Programs, string>> = {
   back: "Running programs, shells and background jobs are back as they were then, with their memory.",
@@ -124,20 +126,25 @@ const programLines: Readonly<Record<Programs, string>> = {
   kept: "Running programs were left as they are.",
   named:
     "Running programs do not have their memory of then: above is said which were started again and which were stopped.",
+  told: "Programs that commands left running do not have their memory of then: above is said which go on, which were started again and which were not.",
+  "as then": "No program that a command had left in the background runs now: none did then.",
   "not restored": "Running programs were not restored: start again what you need.",
 };
 
 /** @param notRestored what the environment says; it names programs as "process 12 (node)" */
 export function programsOf(
-  capable: boolean,
+  capabilities: Pick<Capabilities, "processes" | "programs">,
   target: { readonly processes: string | null },
   part: boolean,
   notRestored: readonly { readonly path: string }[] = [],
 ): Programs {
-  const named = target.processes !== null && notRestored.some(({ path }) => /^process \d+/.test(path));
-  if (!part && named) return "named";
-  if (!capable) return "not restored";
+  const { processes, programs = false } = capabilities;
+  const named = notRestored.some(({ path }) => /^process \d+/.test(path));
+  if (!part && named && programs) return "told";
+  if (!part && named && target.processes !== null) return "named";
+  if (!processes && !programs) return "not restored";
   if (part) return "kept";
+  if (!processes) return "as then";
   return target.processes === null ? "ended" : "back";
 }
 
@@ -233,6 +240,8 @@ function fileLines(parts: RewindMessageParts): string[] {
     const rest = parts.notRestored.length - shown.length;
     lines.push(`Not restored: ${shown.join("; ")}${rest > 0 ? `; and ${rest} more` : ""}.`);
   }
+  const { stopped = [] } = parts;
+  if (stopped.length > 0) lines.push(`Stopped, because started after that point: ${describePaths(stopped)}.`);
   if (parts.kept.length > 0) lines.push(`Kept, because somebody else changed them: ${describePaths(parts.kept)}.`);
   if (parts.conflicts.length > 0) {
     lines.push(

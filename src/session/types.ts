@@ -191,6 +191,8 @@ export interface RewindResult {
   readonly message: string;
   readonly restored: FileChanges;
   readonly notRestored: readonly Problem[];
+  /** Programs that were started since and were ended. */
+  readonly stopped: readonly string[];
   /** What is done in the world and not undone, and what the restored conversation does not tell of, oldest first. */
   readonly effects: readonly string[];
   /** Effects that this rewind made up for, newest first. */

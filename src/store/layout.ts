@@ -9,6 +9,8 @@ export interface Layout {
   readonly packs: string;
   readonly locks: string;
   readonly cache: string;
+  /** Made when the first command is run. */
+  readonly programs: string;
 }
 
 /** The user's store: $XDG_STATE_HOME/agentrewind, else ~/.local/state/agentrewind. */
@@ -24,6 +26,7 @@ export function layoutOf(path: string): Layout {
     packs: join(root, "packs"),
     locks: join(root, "locks"),
     cache: join(root, "cache"),
+    programs: join(root, "programs"),
   };
 }
 

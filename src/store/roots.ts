@@ -1,4 +1,4 @@
-// What of the store is needed: the contexts and file states of the checkpoints of all environments, and what journals hold (F-34).
+// What of the store is needed: the contexts, file states and programs of the checkpoints of all environments, and what journals hold (F-34).
 import type { Breathe } from "../breathe.ts";
 import type { Census } from "./census.ts";
 import { contextKind } from "./contexts.ts";
@@ -12,7 +12,9 @@ interface Root {
   readonly id: number;
   readonly context: string;
   readonly files: string | null;
+  readonly processes: string | null;
   readonly tools_files: string | null;
+  readonly tools_processes: string | null;
 }
 
 /** Marks everything that a checkpoint needs; may be called again for those that came since. @throws STORE_CORRUPT */
@@ -24,7 +26,7 @@ export async function markReachable(
   breathe: Breathe,
 ): Promise<void> {
   const next = sql.prepare(
-    `SELECT c.id, c.context, m.files, f.files AS tools_files
+    `SELECT c.id, c.context, m.files, m.processes, f.files AS tools_files, f.processes AS tools_processes
      FROM checkpoint c LEFT JOIN manifest m ON m.id = c.manifest AND c.state <> 'not-restorable' LEFT JOIN manifest f ON f.id = c.tools_from
      WHERE c.id > ? ORDER BY c.id LIMIT ${rowsPerSlice}`,
   );
@@ -34,10 +36,12 @@ export async function markReachable(
   };
   for (let from = 0; ; ) {
     const rows = next.all(from) as Root[];
-    for (const { context, files, tools_files } of rows) {
+    for (const { context, files, processes, tools_files, tools_processes } of rows) {
       await mark(contextKind, context);
       await mark(snapshots, files);
       await mark(snapshots, tools_files);
+      await mark(content, processes);
+      await mark(content, tools_processes);
     }
     const last = rows.at(-1);
     if (last === undefined) break;

@@ -138,6 +138,8 @@ export const migrations: readonly string[] = [
   `,
   // `checkpoint.tools` may be 'running', which older readers would not take for tools that ran.
   "",
+  // `manifest.processes` may name an object, which older versions would collect.
+  "",
 ];
 
 export const formatVersion = migrations.length;

@@ -213,9 +213,15 @@ test("the message says what became of running programs", () => {
   );
   const state = { processes: "p" };
   expect([
-    programsOf(false, state, false),
-    programsOf(true, state, true),
-    programsOf(true, state, false),
-    programsOf(true, { processes: null }, false),
-  ]).toEqual(["not restored", "kept", "back", "ended"]);
+    programsOf({ processes: false }, state, false),
+    programsOf({ processes: true }, state, true),
+    programsOf({ processes: true }, state, false),
+    programsOf({ processes: true }, { processes: null }, false),
+    programsOf({ processes: true }, state, false, [{ path: "process 12 (node)" }]),
+  ]).toEqual(["not restored", "kept", "back", "ended", "named"]);
+  expect([
+    programsOf({ processes: false, programs: true }, state, false, [{ path: "process 12 (node)" }]),
+    programsOf({ processes: false, programs: true }, state, true),
+    programsOf({ processes: false, programs: true }, { processes: null }, false),
+  ]).toEqual(["told", "kept", "as then"]);
 });

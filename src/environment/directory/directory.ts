@@ -1,6 +1,6 @@
 // The directory environment: a plain directory, captured and restored in place, without privileges.
 import { closeSync, fstatSync, readFile, readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -34,8 +34,10 @@ import type { DirectoryOptions } from "./options.ts";
 import { outsideNames } from "./outside-names.ts";
 import { planRestore } from "./plan.ts";
 import type { Posix } from "./posix.ts";
+import { Programs } from "./programs/programs.ts";
 import { isHeld } from "./reach.ts";
 import { applyPlan } from "./restore.ts";
+import { type FileRestore, restoreAround } from "./restore-around.ts";
 import { ScanMemory } from "./scan-memory.ts";
 import type { Scan, Scanner, Seen } from "./scanner.ts";
 import { requireKnown } from "./selection.ts";
@@ -55,6 +57,15 @@ export function openDirectory(opening: DirectoryOptions): Environment {
   const matches = opening.exclude.length === 0 ? null : picomatch([...opening.exclude], { dot: true });
   const excluded = matches === null ? null : (path: RawPath): boolean => matches(display(path));
   const commands = trackCommands();
+  const programs =
+    opening.programs === undefined
+      ? undefined
+      : new Programs({
+          environment: opening.id,
+          folder: join(opening.programs.folder, opening.id),
+          objects,
+          policy: opening.programs.policy,
+        });
   let generation = 0;
   const raiseGeneration = (): number => {
     generation = opening.raiseGeneration();
@@ -115,10 +126,11 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     const posix = open();
     try {
       const result = await scanNow(posix, signal);
+      const ran = await objects.use(async () => programs?.capture());
       return {
-        manifest: { files: result.snapshot.toString("hex"), processes: null },
-        problems: result.problems,
-        bytes: result.written,
+        manifest: { files: result.snapshot.toString("hex"), processes: ran?.name ?? null },
+        problems: [...result.problems, ...(ran?.problems ?? [])],
+        bytes: result.written + (ran?.bytes ?? 0),
         captureMs: performance.now() - start,
       };
     } finally {
@@ -133,11 +145,12 @@ export function openDirectory(opening: DirectoryOptions): Environment {
 
   /** In use from beginning to end: what the plan located in packs must stay there. */
   const restore = (manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> =>
-    objects.use(() => restoreInUse(manifest, options));
+    objects.use(() => restoreAround(programs, root, restoreFiles, manifest, options));
 
-  async function restoreInUse(
+  async function restoreFiles(
     manifest: Manifest,
     { keep, since, paths, dryRun = false, signal }: RestoreOptions,
+    { beforeTouching, ending, lenient = false }: FileRestore = {},
   ): Promise<Restored> {
     const target = readSnapshot(objects, filesOf(manifest));
     if (!exists(root) && !dryRun) makeFolder(root);
@@ -161,11 +174,11 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         for (let folder = parentOf(path); folder !== ""; folder = parentOf(folder)) folders.add(folder);
       }
       const currentRoot = readSnapshot(objects, current).root;
-      const wanted = paths === undefined ? undefined : [...paths].map(fromDisplay);
-      if (wanted !== undefined)
-        requireKnown(wanted, (path) =>
-          [currentRoot, target.root].some((tree) => findEntry(objects, tree, path) !== null),
-        );
+      const isKnown = (path: RawPath): boolean =>
+        [currentRoot, target.root].some((tree) => findEntry(objects, tree, path) !== null);
+      const wanted =
+        paths === undefined ? undefined : [...paths].map(fromDisplay).filter((path) => !lenient || isKnown(path));
+      if (wanted !== undefined) requireKnown(wanted, isKnown);
       const firsts = new Map<RawPath, RawPath>();
       for (const [first, members] of groups) {
         for (const member of members) firsts.set(member, first);
@@ -200,7 +213,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         const restored = await summary.changes(breathe, left);
         return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes, ...cut] };
       }
-      const writers = writersOfReplaced(posix.native, plan, look, breathe);
+      const writers = writersOfReplaced(posix.native, plan, look, breathe, ending);
       writers.catch(() => {});
       fresh = undefined;
       problems.push(
@@ -211,8 +224,11 @@ export function openDirectory(opening: DirectoryOptions): Environment {
           stage,
           known: (path) => knownAt(seen, firsts, path),
           shared: (path) => firsts.has(path),
-          // An inode's number may be another file's once it has gone.
-          beforeTouching: writers,
+          async beforeTouching() {
+            // An inode's number may be another file's once it has gone.
+            await writers;
+            await beforeTouching?.();
+          },
         })),
       );
       const left = new Set([...keptPaths, ...problems.map((one) => fromDisplay(one.path))]);
@@ -228,7 +244,16 @@ export function openDirectory(opening: DirectoryOptions): Environment {
 
   return {
     kind: "directory",
-    capabilities: { files: true, processes: false, fork: true, inPlace: true, freeze: false, memory: false, lacks },
+    capabilities: {
+      files: true,
+      processes: false,
+      programs: programs !== undefined,
+      fork: true,
+      inPlace: true,
+      freeze: false,
+      memory: false,
+      lacks,
+    },
 
     async probe() {
       return { status: "available", reason: lacks.length === 0 ? "full fidelity" : `without ${lacks.join(", ")}` };
@@ -265,7 +290,15 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       const folder = callerPath(execOptions.cwd ?? "");
       if (!exists(root)) throw goneError(root);
       const cwd = resolve(root, toBytes(linkFree(root, folder)).toString("utf8"));
-      return commands.run(execOptions.signal, (signal) => execCommand(command, cwd, { ...execOptions, signal }));
+      return commands.run(execOptions.signal, async (signal) => {
+        const tracked = await programs?.begin();
+        try {
+          const env = { ...execOptions.env, ...tracked?.variables };
+          return await execCommand(command, cwd, { ...execOptions, signal, env }, tracked?.started);
+        } finally {
+          await tracked?.ended();
+        }
+      });
     },
 
     async readFile(path) {
@@ -311,7 +344,8 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     async verify(manifest): Promise<Problem[]> {
       const found: Problem[] = [];
       try {
-        for (const hash of snapshotObjects(objects, filesOf(manifest))) {
+        const ran = manifest.processes === null ? [] : [Buffer.from(manifest.processes, "hex")];
+        for (const hash of [...ran, ...snapshotObjects(objects, filesOf(manifest))]) {
           const wrong = objects.check(hash);
           if (wrong !== undefined) found.push({ path: hash.toString("hex"), reason: wrong });
         }

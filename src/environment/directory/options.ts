@@ -1,5 +1,6 @@
 // What a directory environment is opened with.
 import type { Objects } from "../../store/objects.ts";
+import type { ProgramPolicy } from "./programs/policy.ts";
 
 export interface DirectoryOptions {
   /** Absolute path of the workspace. */
@@ -19,4 +20,6 @@ export interface DirectoryOptions {
   readonly raiseGeneration: () => number;
   /** Where forks lie for which the caller names no place. */
   readonly forks?: string;
+  /** What commands leave running is kept track of. `folder`: where notes of it lie, in a folder for each environment. */
+  readonly programs?: { readonly folder: string; readonly policy: ProgramPolicy | undefined };
 }

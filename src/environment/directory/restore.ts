@@ -21,8 +21,8 @@ export interface ApplyOptions {
   readonly known: (path: RawPath) => Known | undefined;
   /** Of that tree: paths of inodes with several names. */
   readonly shared: (path: RawPath) => boolean;
-  /** Settled before anything of the workspace is touched. */
-  readonly beforeTouching?: Promise<unknown>;
+  /** Called when everything is staged, and done before anything else of the workspace is touched. */
+  readonly beforeTouching?: () => Promise<unknown>;
 }
 
 /** Refusals that concern one path: they are reported, the rest goes on. */
@@ -70,7 +70,7 @@ class Application {
     fault("restore.planned");
     if (posix.stat(stage) !== undefined) await this.#clear();
     if (staged) await this.#stageAll();
-    else await this.#options.beforeTouching;
+    else await this.#options.beforeTouching?.();
     fault("restore.staged");
     try {
       await this.#removeAll();
@@ -97,7 +97,7 @@ class Application {
         await this.#do(level, ({ path, at }) => ({ operation: operation.makeDirectory, path, at }));
       }
       await this.#do(this.#plan.staged, ({ path, at, entry }) => ({ operation: operation.stage, path, at, entry }));
-      await this.#options.beforeTouching;
+      await this.#options.beforeTouching?.();
     } catch (error) {
       await this.#clear();
       if (root !== undefined) putRootBack(posix, root);

@@ -7,12 +7,16 @@ import { entryType } from "./entry.ts";
 import { display, type RawPath } from "./names.ts";
 import type { Seen } from "./scanner.ts";
 
-/** Empty without the addon. */
+/**
+ * Empty without the addon.
+ * @param ending numbers of processes that end before anything is touched
+ */
 export async function writersOfReplaced(
   native: Native | null,
   plan: Plan,
   seen: (path: RawPath) => Seen | undefined,
   breathe: Breathe,
+  ending: ReadonlySet<number> = new Set(),
 ): Promise<Problem[]> {
   if (native === null) return [];
   const paths = new Map<bigint, RawPath>();
@@ -28,6 +32,7 @@ export async function writersOfReplaced(
   const found = await native.findWriters(BigUint64Array.from(paths.keys()));
   const problems = new Map<RawPath, Problem>();
   for (const [ino, pid] of found) {
+    if (ending.has(pid)) continue;
     const path = paths.get(ino) as RawPath;
     const reason = `went back, but process ${pid} still writes to the file that was there: what it writes from now on is in no checkpoint; start it again`;
     problems.set(path, { path: display(path), reason });

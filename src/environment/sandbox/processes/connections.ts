@@ -2,9 +2,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Problem } from "../../environment.ts";
+import { named } from "../../processes/process-name.ts";
 import { readImage } from "./images.ts";
 import { descriptor, file, process, sharedParts } from "./messages.ts";
-import { named } from "./process-name.ts";
 import type { Message } from "./protobuf.ts";
 
 type Socket = NonNullable<Message<typeof file>["isk"]>;

@@ -12,6 +12,7 @@ import {
   syncFolder,
   writeAll,
 } from "../../../store/io.ts";
+import type { ProcessDescription } from "../../processes/description.ts";
 
 /** What is kept beside CRIU's files (F-64). */
 export interface ImageAbout {
@@ -29,23 +30,11 @@ export interface ImageAbout {
 }
 
 /** All numbers are the sandbox's. */
-export interface ImageProcess {
+export interface ImageProcess extends ProcessDescription {
   readonly pid: number;
   readonly parent: number;
   /** The tree's root, a persistent shell, a shell's own fork, what one of these has started, or anything below that. */
   readonly role: "root" | "shell" | "subshell" | "background" | "inner";
-  /** The kernel's name of it. */
-  readonly command: string;
-  readonly argv: readonly string[];
-  readonly cwd: string;
-  /** As it was started. */
-  readonly env: readonly string[];
-  /** User, group and groups. */
-  readonly ids: readonly [user: number, group: number, groups: readonly number[]];
-  /** Octal. */
-  readonly umask: string;
-  /** What its first three descriptors are: paths, or "pipe:[…]" and the like. */
-  readonly streams: readonly string[];
   /** TCP ports that it listens on. */
   readonly ports: readonly number[];
   /** Processors that it may run on, and its personality(2): CRIU restores neither. */

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Problem } from "../../environment.ts";
+import { processName } from "../../processes/process-name.ts";
 import { outwardUnixSockets } from "./connections.ts";
 import { type LogLine, readLog } from "./log.ts";
-import { processName } from "./process-name.ts";
 
 type Words = (...groups: string[]) => string;
 

@@ -1,29 +1,39 @@
 // What becomes of processes whose memory is not kept: they are started again from what is recorded of them, or stay ended. Each is named.
 import type { Problem } from "../../environment.ts";
+import {
+  commandOf,
+  endedAtOnce,
+  environmentOf,
+  nameOf,
+  notKept,
+  obstacleOf,
+  relaunched,
+  watchedMs,
+} from "../../processes/start-again.ts";
 import type { Life } from "../life.ts";
 import type { ImageProcess } from "./image-store.ts";
-import { named } from "./process-name.ts";
 
 /** What happens at a rewind to processes that cannot come back with their memory. */
 export type WithoutMemory = "relaunch" | "stop";
 
-/** How long one that was started again is watched: what ends in this time is named. */
-const watchedMs = 200;
-
-/** The streams are opened inside, where their paths mean what they meant. */
-const launcher = 'umask "$1"; i=$2 o=$3 e=$4; shift 4; exec "$@" <"$i" >>"$o" 2>>"$e"';
+/** Who starts them inside. */
+const self = { user: 0, group: 0 };
 
 /** Those that a person or a model knows of: what these have started themselves comes and goes with them. */
 const isKnown = ({ role }: ImageProcess): boolean => role !== "root" && role !== "inner";
 
 /** Null where it can be started again. */
-function obstacle({ role, argv, streams }: ImageProcess): string | null {
-  if (role === "shell") return "its variables, functions and jobs are gone, the next command gets a new one";
-  if (role === "subshell") return "it was a part of a shell, whose program was in its memory only";
-  if (argv.length === 0) return "its command is not known";
-  if (streams.some((one) => /^(pipe|socket):/.test(one))) return "it was connected to another process";
-  if (streams.some((one) => /^\/dev\/(pts\/|tty)/.test(one))) return "it ran in a terminal";
-  return null;
+function obstacle(process: ImageProcess): string | null {
+  if (process.role === "shell") return "its variables, functions and jobs are gone, the next command gets a new one";
+  if (process.role === "subshell") return "it was a part of a shell, whose program was in its memory only";
+  return obstacleOf(process);
+}
+
+/** Null where it is started again. */
+function against(process: ImageProcess, how: WithoutMemory): string | null {
+  if (how === "stop") return notKept;
+  const reason = obstacle(process);
+  return reason === null ? null : `stopped: ${reason}`;
 }
 
 /** Said at the capture. `why`: why their memory is not kept. */
@@ -42,50 +52,15 @@ export async function startAgain(
   how: WithoutMemory,
 ): Promise<Problem[]> {
   const fates = processes.filter(isKnown).map(async (one): Promise<Problem> => {
-    const against = how === "stop" ? "processes are not kept" : obstacle(one);
-    if (against !== null) return { path: nameOf(one), reason: `stopped: ${against}` };
-    const request = { argv: commandOf(one), env: environmentOf(one), cwd: one.cwd };
+    const reason = against(one, how);
+    if (reason !== null) return { path: nameOf(one), reason };
+    const request = { argv: commandOf(one, self), env: environmentOf(one), cwd: one.cwd };
     const end = await life.commands.launch(request, watchedMs);
-    return {
-      path: nameOf(one),
-      reason: end === null ? relaunched : `it was started again, and ended at once (${end})`,
-    };
+    return { path: nameOf(one), reason: end === null ? relaunched : endedAtOnce(end) };
   });
   return Promise.all(fates);
 }
 
 /** The same without doing it. */
 export const wouldStart = (processes: readonly ImageProcess[], how: WithoutMemory): Problem[] =>
-  processes.filter(isKnown).map((one) => {
-    const against = how === "stop" ? "processes are not kept" : obstacle(one);
-    return { path: nameOf(one), reason: against === null ? relaunched : `stopped: ${against}` };
-  });
-
-const relaunched = "relaunched: its memory is not what it was";
-
-const nameOf = ({ pid, command, ports }: ImageProcess): string =>
-  `${named(`${pid}`, command)}${ports.length === 0 ? "" : ` on port ${ports.join(", ")}`}`;
-
-function commandOf({ argv, streams, umask, ids: [user, group, groups] }: ImageProcess): string[] {
-  const paths = [0, 1, 2].map((fd) =>
-    streams[fd]?.startsWith("/") && !deleted.test(streams[fd]) ? streams[fd] : "/dev/null",
-  );
-  const as =
-    user === 0 && group === 0
-      ? []
-      : [
-          ...["setpriv", `--reuid=${user}`, `--regid=${group}`],
-          groups.length === 0 ? "--clear-groups" : `--groups=${groups.join(",")}`,
-          "--",
-        ];
-  return ["sh", "-c", launcher, "sh", umask, ...paths, ...as, ...argv];
-}
-
-const deleted = / \(deleted\)$/;
-
-const environmentOf = ({ env }: ImageProcess): Record<string, string> =>
-  Object.fromEntries(
-    env
-      .filter((one) => one.indexOf("=") > 0)
-      .map((one) => [one.slice(0, one.indexOf("=")), one.slice(one.indexOf("=") + 1)]),
-  );
+  processes.filter(isKnown).map((one) => ({ path: nameOf(one), reason: against(one, how) ?? relaunched }));

@@ -1,10 +1,12 @@
 // What is recorded of the processes beside their image: for people, and for starting again what cannot be brought back.
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { Problem } from "../../environment.ts";
+import { argumentsOf, describeProcess, programOf, statusOf } from "../../processes/description.ts";
+import { listeners, portsOf, socketsOf } from "../../processes/listeners.ts";
+import type { ProcessInfo } from "../../processes/proc.ts";
+import { named } from "../../processes/process-name.ts";
 import { rootPid } from "../life.ts";
-import type { ProcessInfo } from "../proc.ts";
 import type { ImageProcess } from "./image-store.ts";
-import { named } from "./process-name.ts";
 
 /** `shells` are the numbers, inside, of the persistent shells. */
 export function recordProcesses(infos: readonly ProcessInfo[], shells: ReadonlySet<number>): ImageProcess[] {
@@ -26,24 +28,15 @@ export function recordProcesses(infos: readonly ProcessInfo[], shells: ReadonlyS
     .filter(({ state }) => state !== "Z")
     .sort((a, b) => a.startTime - b.startTime || a.inside - b.inside)
     .map((one) => {
-      const status = attempt(() => readFileSync(`/proc/${one.pid}/status`, "latin1"), "");
-      const field = (name: string): string[] =>
-        (new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1] ?? "").trim().split(/\s+/).filter(Boolean);
       const sockets = socketsOf([one.pid]);
       return {
         pid: one.inside,
         parent: inside.get(one.parent) ?? 1,
         role: roleOf(one),
-        command: field("Name").join(" "),
-        argv: strings(`/proc/${one.pid}/cmdline`),
-        cwd: linkOf(`/proc/${one.pid}/cwd`),
-        env: strings(`/proc/${one.pid}/environ`),
-        ids: [Number(field("Uid")[0]), Number(field("Gid")[0]), field("Groups").map(Number)],
-        umask: field("Umask")[0] ?? "0022",
-        streams: [0, 1, 2].map((fd) => linkOf(`/proc/${one.pid}/fd/${fd}`)),
+        ...describeProcess(one.pid),
         ports: portsOf(network.filter(({ socket }) => sockets.has(socket))),
-        cpus: field("Cpus_allowed_list")[0] ?? "",
-        personality: attempt(() => readFileSync(`/proc/${one.pid}/personality`, "latin1").trim(), ""),
+        cpus: statusOf(one.pid)("Cpus_allowed_list")[0] ?? "",
+        personality: personalityOf(one.pid),
       };
     });
 }
@@ -62,14 +55,15 @@ export function unkeptSettings(processes: readonly ImageProcess[]): Problem[] {
 
 /** Whether it runs the program of its parent with the same arguments: it has not become another one yet. */
 const isFork = (pid: number, parent: number): boolean =>
-  linkOf(`/proc/${pid}/exe`) === linkOf(`/proc/${parent}/exe`) &&
-  strings(`/proc/${pid}/cmdline`).join("\0") === strings(`/proc/${parent}/cmdline`).join("\0");
+  programOf(pid) === programOf(parent) && argumentsOf(pid).join("\0") === argumentsOf(parent).join("\0");
 
-const strings = (path: string): string[] => attempt(() => readFileSync(path, "utf8").split("\0").slice(0, -1), []);
-const linkOf = (path: string): string => attempt(() => readlinkSync(path), "");
-
-const portsOf = (found: readonly Listener[]): number[] =>
-  [...new Set(found.map(({ port }) => port))].sort((a, b) => a - b);
+function personalityOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/personality`, "latin1").trim();
+  } catch {
+    return "";
+  }
+}
 
 /** Those of the ports on which somebody else of this machine listens. */
 export function portsInUse(ports: readonly number[], own: readonly number[]): number[] {
@@ -81,43 +75,4 @@ export function portsInUse(ports: readonly number[], own: readonly number[]): nu
       .map(({ port }) => port),
   );
   return ports.filter((port) => taken.has(port));
-}
-
-interface Listener {
-  readonly port: number;
-  /** Its inode number. */
-  readonly socket: string;
-}
-
-/** In the network of that process. */
-function listeners(pid: number | "self"): Listener[] {
-  const found: Listener[] = [];
-  for (const table of ["tcp", "tcp6"]) {
-    const lines = attempt(() => readFileSync(`/proc/${pid}/net/${table}`, "latin1").split("\n").slice(1), []);
-    for (const line of lines) {
-      const [, local = "", , state, , , , , , socket = ""] = line.trim().split(/\s+/);
-      if (state === "0A") found.push({ port: Number.parseInt(local.split(":")[1] ?? "", 16), socket });
-    }
-  }
-  return found;
-}
-
-/** Inode numbers of the sockets that they hold. */
-function socketsOf(pids: readonly number[]): Set<string> {
-  const found = new Set<string>();
-  for (const pid of pids) {
-    for (const fd of attempt(() => readdirSync(`/proc/${pid}/fd`), [])) {
-      const socket = /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${pid}/fd/${fd}`))?.[1];
-      if (socket !== undefined) found.add(socket);
-    }
-  }
-  return found;
-}
-
-function attempt<T>(read: () => T, otherwise: T): T {
-  try {
-    return read();
-  } catch {
-    return otherwise;
-  }
 }

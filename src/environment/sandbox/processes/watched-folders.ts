@@ -1,6 +1,6 @@
 // Where CRIU is to look for what a tree watches: an overlay gives no handle by which a watched inode is found again.
 import { readdirSync, readlinkSync } from "node:fs";
-import type { ProcessInfo } from "../proc.ts";
+import type { ProcessInfo } from "../../processes/proc.ts";
 
 /** Folders inside, of which CRIU looks at everything; undefined where nothing is watched. */
 export function watchedFolders(infos: readonly ProcessInfo[], workspace: string): string[] | undefined {

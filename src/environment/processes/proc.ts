@@ -1,4 +1,4 @@
-// What the host's /proc tells of the processes of a sandbox.
+// What /proc tells of processes.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export interface ProcessInfo {
@@ -14,25 +14,44 @@ export interface ProcessInfo {
   readonly state: string;
 }
 
+export interface ProcessStat extends Pick<ProcessInfo, "parent" | "group" | "startTime" | "state"> {
+  /** It was forked and has not become another program yet (PF_FORKNOEXEC). */
+  readonly forked: boolean;
+}
+
+/** @throws when it has gone */
+function readStat(pid: number): ProcessStat {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  // The name may hold anything, a closing parenthesis too.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return {
+    state: fields[0] as string,
+    parent: Number(fields[1]),
+    group: Number(fields[2]),
+    startTime: Number(fields[19]),
+    forked: (Number(fields[6]) & 0x40) !== 0,
+  };
+}
+
+/** undefined when it has gone. */
+export function processStat(pid: number): ProcessStat | undefined {
+  try {
+    return readStat(pid);
+  } catch {
+    return undefined;
+  }
+}
+
 /** undefined when it has gone. */
 export function processInfo(pid: number): ProcessInfo | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The name may hold anything, a closing parenthesis too.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const { state, parent, group, startTime } = readStat(pid);
     const status = readFileSync(`/proc/${pid}/status`, "latin1");
     const inside = status
       .match(/^NSpid:\t(.*)$/m)?.[1]
       ?.split("\t")
       .at(-1);
-    return {
-      pid,
-      state: fields[0] as string,
-      parent: Number(fields[1]),
-      group: Number(fields[2]),
-      startTime: Number(fields[19]),
-      inside: Number(inside ?? pid),
-    };
+    return { pid, state, parent, group, startTime, inside: Number(inside ?? pid) };
   } catch {
     return undefined;
   }
@@ -41,14 +60,8 @@ export function processInfo(pid: number): ProcessInfo | undefined {
 export const processInfos = (pids: readonly number[]): ProcessInfo[] =>
   pids.map(processInfo).filter((one) => one !== undefined);
 
-/** Ids of the commands whose files a process has open. */
-export function openCalls(pids: readonly number[]): string[] {
-  return pids.flatMap((pid) =>
-    descriptors(pid).flatMap((fd) => /\/calls\/([^/]+)\/[^/]+$/.exec(targetOf(pid, fd) ?? "")?.[1] ?? []),
-  );
-}
-
-function descriptors(pid: number): string[] {
+/** Numbers of its descriptors. */
+export function descriptors(pid: number): string[] {
   try {
     return readdirSync(`/proc/${pid}/fd`);
   } catch {
