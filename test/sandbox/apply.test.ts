@@ -43,7 +43,7 @@ describe.skipIf(lacking(...needed))("apply", () => {
   const inside = (machine: Machine) => digestTree(`${machine.environment.path("")}`);
   const untimed = (lines: readonly string[]) => lines.map((line) => line.replace(/\b\d{19}\b/g, ""));
 
-  test("F-66: all of it, once; and a rewind still finds what was there before", async () => {
+  test("F-68: all of it, once; and a rewind still finds what was there before", async () => {
     const { workspace, machine } = await begin();
     const before = inside(machine);
     const { manifest } = await machine.environment.capture().captured;

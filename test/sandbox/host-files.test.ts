@@ -48,7 +48,7 @@ describe.skipIf(lacking(...needed))("the host's files", () => {
     expect(await machine.says("cat changed own fresh")).toBe("host\ninside\nhost");
   });
 
-  test("F-67: what was changed while nobody had it open is told too, whatever it is called", async () => {
+  test("F-69: what was changed while nobody had it open is told too, whatever it is called", async () => {
     const { workspace } = machine;
     await machine.reopen(() => writeFileSync(Buffer.from(`${workspace}/\xff\n`, "latin1"), "x"));
     expect(Object.keys(await told())).toEqual(['"\\xff\\n"']);
