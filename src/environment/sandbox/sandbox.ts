@@ -20,14 +20,14 @@ import type {
 import { applyFolders, setName, unappliedMessage } from "./apply/folders.ts";
 import type { HostFiles } from "./host-files.ts";
 import type { Layers } from "./layers/layers.ts";
-import { beginLife, type Life, type LifePlan } from "./life.ts";
+import type { LifePlan } from "./life.ts";
+import { SandboxLives } from "./lives.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
 import type { ImageStore } from "./processes/image-store.ts";
-import { portsInUse } from "./processes/table.ts";
-import { bringBack, captureTree, foreseen, refusalOf } from "./processes/tree.ts";
-import { putPaths } from "./put.ts";
+import { captureTree, foreseen } from "./processes/tree.ts";
 import { covers, SandboxPaths, without } from "./sandbox-paths.ts";
+import { filesOf, SandboxStates } from "./states.ts";
 import { TreeFiles } from "./tree-files.ts";
 
 /** What a sandbox is made of; open.ts puts it together. */
@@ -59,8 +59,8 @@ export class Sandbox implements Environment {
   readonly #note: ParkingNote;
   readonly #files: TreeFiles;
   readonly #paths: SandboxPaths;
-  #life: Life | undefined;
-  #revival: Promise<void> | undefined;
+  readonly #lives: SandboxLives;
+  readonly #states: SandboxStates;
   #generation = 0;
   /** What the last capture or restore found or left. */
   #last: Manifest | undefined;
@@ -76,8 +76,14 @@ export class Sandbox implements Environment {
     this.#layers = layers;
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
-    this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#alive().pid}/root`);
+    this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#lives.alive.pid}/root`);
     this.#paths = new SandboxPaths(plan, layers);
+    const onAnew = (lost: Problem): void => {
+      this.#last = undefined;
+      this.#untold = [...this.#untold, lost];
+    };
+    this.#states = new SandboxStates(place, plan, layers, images);
+    this.#lives = new SandboxLives({ plan, layers, images, onAnew });
     const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
@@ -100,7 +106,7 @@ export class Sandbox implements Environment {
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
   async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void> {
     try {
-      if (this.#life === undefined) await this.#resume(this.#note.read(), newest, keep);
+      if (this.#lives.present === undefined) await this.#resume(this.#note.read(), newest, keep);
     } finally {
       // Only now: killed before, the next one finds it parked as well.
       await this.#note.write(null, this.#options());
@@ -113,18 +119,19 @@ export class Sandbox implements Environment {
     newest: Manifest | null,
     keep: ((found: Captured) => void) | undefined,
   ): Promise<void> {
-    if (parked?.files != null && this.#has(parked as Manifest)) this.#untold = await this.#begin(parked as Manifest);
-    else if (parked === undefined && newest !== null && this.#has(newest)) {
+    if (parked?.files != null && this.#states.has(parked as Manifest))
+      this.#untold = await this.#begin(parked as Manifest);
+    else if (parked === undefined && newest !== null && this.#states.has(newest)) {
       await this.#keepLeft(newest, keep);
       this.#untold = await this.#begin(newest);
-    } else this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
+    } else await this.#lives.beginEmpty();
     void this.#host.look();
   }
 
   /** What a killed owner's tools changed behind the newest pair. */
   async #keepLeft(newest: Manifest, keep: ((found: Captured) => void) | undefined): Promise<void> {
     const left = await this.#captureFiles();
-    const changes = await this.#paths.changes(this.#filesOf(newest), this.#filesOf(left.manifest));
+    const changes = await this.#paths.changes(filesOf(newest), filesOf(left.manifest));
     if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
@@ -140,7 +147,7 @@ export class Sandbox implements Environment {
 
   async restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
     const { keep = new Set(), since, paths, dryRun = false } = options;
-    const target = this.#require(manifest);
+    const target = this.#states.require(manifest);
     if (options.signal?.aborted) {
       throw new RewindError("RESTORE_FAILED", "The restore was given up before it began; nothing was touched.", {
         hint: "Go on from here, or rewind again.",
@@ -161,7 +168,7 @@ export class Sandbox implements Environment {
       const lost = foreseen(this.#plan, this.#images, manifest.processes);
       return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
     }
-    this.#requirePorts(manifest);
+    this.#states.requirePorts(manifest);
     const left = uncaptured.length + kept.size > 0 ? (await this.#layers.snapshot()).name : undefined;
     const keeps = left === undefined ? undefined : { state: left, paths: [...kept, ...uncaptured] };
     const lost = await this.#begin(manifest, keeps);
@@ -173,32 +180,32 @@ export class Sandbox implements Environment {
     const { name } = await this.#layers.snapshot();
     const { overlays, workspace } = this.#plan;
     const folders = [workspace, ...(this.#place.mounts ?? [])];
-    return this.#withFolder(name, (state) =>
+    return this.#states.withFolder(name, (state) =>
       applyFolders({ overlays, folders, state, host: this.#host, paths: this.#paths, options }),
     );
   }
 
   async diff(from: Manifest, to: Manifest): Promise<FileChanges> {
-    return from.files === to.files ? nothing : this.#paths.changes(this.#filesOf(from), this.#filesOf(to));
+    return from.files === to.files ? nothing : this.#paths.changes(filesOf(from), filesOf(to));
   }
 
   async settle(): Promise<void> {
-    await this.#life?.commands.settle();
+    await this.#lives.present?.commands.settle();
   }
 
   async exec(command: string | readonly string[], options: ExecOptions = {}) {
     const cwd = options.cwd === undefined ? undefined : this.#files.inside(options.cwd);
-    await this.#revive();
-    return this.#alive().commands.exec(command, options, cwd);
+    await this.#lives.revive();
+    return this.#lives.alive.commands.exec(command, options, cwd);
   }
 
   async readFile(path: string): Promise<Uint8Array> {
-    await this.#revive();
+    await this.#lives.revive();
     return this.#files.readFile(path);
   }
 
   async writeFile(path: string, data: string | Uint8Array): Promise<void> {
-    await this.#revive();
+    await this.#lives.revive();
     this.#files.writeFile(path, data);
     this.#written.add(this.#files.inside(path));
   }
@@ -206,12 +213,13 @@ export class Sandbox implements Environment {
   async list(path: string) {
     // Whoever looks again and again must not keep commands from being started.
     await nextTurn();
-    await this.#revive();
+    await this.#lives.revive();
     return this.#files.list(path);
   }
 
   path(path: string): string | null {
-    return this.#life === undefined ? null : join(`/proc/${this.#life.pid}/root`, this.#files.inside(path));
+    const life = this.#lives.present;
+    return life === undefined ? null : join(`/proc/${life.pid}/root`, this.#files.inside(path));
   }
 
   async verify({ files, processes }: Manifest): Promise<Problem[]> {
@@ -229,11 +237,11 @@ export class Sandbox implements Environment {
   }
 
   async close(): Promise<void> {
-    if (this.#life !== undefined) {
-      await this.#life.commands.settle();
-      if (!this.#life.over.aborted) await this.#park();
-      await this.#life.end();
-      this.#life = undefined;
+    const life = this.#lives.present;
+    if (life !== undefined) {
+      await life.commands.settle();
+      if (!life.over.aborted) await this.#park();
+      await this.#lives.end();
     }
     await this.#host.close();
     await this.#plan.keeper.close();
@@ -287,13 +295,13 @@ export class Sandbox implements Environment {
   }
 
   async #capture(): Promise<Captured> {
-    if (this.#life === undefined) return this.#captureFiles();
-    await this.#revive();
+    if (this.#lives.present === undefined) return this.#captureFiles();
+    await this.#lives.revive();
     const start = performance.now();
     this.#written.clear();
     const looked = this.#host.look();
     const { manifest, problems, bytes } = await captureTree({
-      life: this.#alive(),
+      life: this.#lives.alive,
       plan: this.#plan,
       layers: this.#layers,
       images: this.#images,
@@ -303,7 +311,7 @@ export class Sandbox implements Environment {
     const untold = this.#untold;
     this.#untold = [];
     await looked;
-    const onHost = await this.#paths.hostWrites(this.#host.take(), this.#filesOf(manifest));
+    const onHost = await this.#paths.hostWrites(this.#host.take(), filesOf(manifest));
     return {
       manifest,
       problems: [...untold, ...problems.map((one) => this.#paths.told(one)), ...onHost],
@@ -312,27 +320,10 @@ export class Sandbox implements Environment {
     };
   }
 
-  /** Ends the life that there is and begins the one of the manifest. Gives the processes that are not what they were. */
   async #begin(manifest: Manifest, keep?: Kept): Promise<readonly Problem[]> {
-    try {
-      return await this.#beginWith(manifest, keep);
-    } catch (error) {
-      const refused = refusalOf(error, "PROCESSES_NOT_RESTORED");
-      if (refused === undefined) throw error;
-      return this.#beginWith(manifest, keep, refused);
-    }
-  }
-
-  async #beginWith(manifest: Manifest, keep?: Kept, refused?: readonly Problem[]): Promise<readonly Problem[]> {
-    await this.#life?.commands.settle();
-    await this.#life?.end();
-    this.#life = undefined;
     this.#untold = [];
-    await this.#layers.reset(this.#filesOf(manifest));
-    const { life, ready } = await bringBack(this.#plan, this.#layers.live(), this.#images, manifest.processes, refused);
-    this.#life = life;
-    if (keep !== undefined) await this.#put(keep.state, keep.paths);
-    const lost = await ready();
+    const put = keep === undefined ? undefined : () => this.#put(keep.state, keep.paths);
+    const lost = await this.#lives.begin(manifest, filesOf(manifest), put);
     this.#written.clear();
     this.#last = keep === undefined ? manifest : undefined;
     return lost;
@@ -362,87 +353,6 @@ export class Sandbox implements Environment {
   }
 
   #put(state: string, paths: readonly string[]): Promise<void> {
-    return this.#withFolder(state, (folder) =>
-      putPaths({
-        native: this.#plan.native,
-        scratch: join(this.#place.store, "views"),
-        overlays: this.#plan.overlays,
-        state: folder,
-        root: `/proc/${this.#alive().pid}/root`,
-        paths,
-      }),
-    );
-  }
-
-  /** With a host path of the state's files, as a live folder has them. */
-  async #withFolder<T>(state: string, work: (folder: string) => Promise<T>): Promise<T> {
-    const folder = this.#layers.folder(state);
-    if (folder !== undefined) return work(folder);
-    const borrowed = await this.#layers.fork(state, join(this.#place.store, "layers-view", this.#place.id));
-    try {
-      return await work(borrowed.live());
-    } finally {
-      await borrowed.discard();
-    }
-  }
-
-  /** Whoever is root inside can end everything inside: it goes on with the same files. */
-  #revive(): Promise<void> {
-    this.#revival ??= this.#beginAnew().finally(() => {
-      this.#revival = undefined;
-    });
-    return this.#revival;
-  }
-
-  async #beginAnew(): Promise<void> {
-    if (this.#life?.over.aborted !== true) return;
-    await this.#life.end();
-    this.#life = await beginLife(this.#plan, this.#layers.live(), undefined);
-    this.#last = undefined;
-    this.#untold = [
-      ...this.#untold,
-      { path: "processes", reason: "all of them had ended, from inside, and none was started again" },
-    ];
-  }
-
-  #alive(): Life {
-    if (this.#life !== undefined && !this.#life.over.aborted) return this.#life;
-    throw new RewindError("SANDBOX_FAILED", "The sandbox does not run.", {
-      hint: "Rewind to a checkpoint, or open the workspace again: the last pair comes back.",
-    });
-  }
-
-  #has({ files, processes }: Manifest): boolean {
-    return files !== null && this.#layers.has(files) && (processes === null || this.#images.has(processes));
-  }
-
-  #require(manifest: Manifest): string {
-    const files = this.#filesOf(manifest);
-    if (this.#has(manifest)) return files;
-    const half = this.#layers.has(files) ? "processes" : "files";
-    throw new RewindError("NOT_RESTORABLE", `The ${half} of this checkpoint are not there any more.`, {
-      hint: "Choose another checkpoint.",
-    });
-  }
-
-  /** Another process may have taken a port meanwhile: nothing is touched then. */
-  #requirePorts({ processes }: Manifest): void {
-    if (processes === null || this.#plan.network === "own") return;
-    const { ports } = this.#images.about(processes);
-    const taken = portsInUse(ports, this.#plan.group.processes());
-    if (taken.length === 0) return;
-    throw new RewindError(
-      "PROCESSES_NOT_RESTORED",
-      `Another process of this machine listens on port ${taken.join(", ")}.`,
-      {
-        hint: 'End it, or give the sandbox a network of its own (`network: "own"`).',
-        details: { ports: taken, problems: [] },
-      },
-    );
-  }
-
-  #filesOf(manifest: Manifest): string {
-    if (manifest.files !== null) return manifest.files;
-    throw new RewindError("NOT_RESTORABLE", "This checkpoint holds no files.", { hint: "Choose another checkpoint." });
+    return this.#states.put(state, paths, `/proc/${this.#lives.alive.pid}/root`);
   }
 }
