@@ -242,7 +242,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 8,
+        format: 9,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,

@@ -1,9 +1,9 @@
 // Programs that tests leave running, and what is seen of them from outside.
-import { mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Checkpoint, Thread } from "agentrewind";
-import { expect } from "vitest";
+import { afterEach, expect } from "vitest";
 import { pythonPath } from "../helpers/python.ts";
 import { makePlace, type Place } from "../helpers/workspace.ts";
 
@@ -18,6 +18,12 @@ export interface Beat {
   readonly port: number | null;
 }
 
+const folders: string[] = [];
+// Before the places are removed, in which they would still write.
+afterEach(() => {
+  for (const folder of folders.splice(0)) renameSync(folder, `${folder}-over`);
+});
+
 /** They end when their test does. */
 export class Beating {
   readonly place: Place = makePlace();
@@ -25,6 +31,7 @@ export class Beating {
 
   constructor() {
     mkdirSync(this.#folder);
+    folders.push(this.#folder);
   }
 
   /** A command that runs one in the foreground. */

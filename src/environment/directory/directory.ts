@@ -126,7 +126,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     const posix = open();
     try {
       const result = await scanNow(posix, signal);
-      const ran = await objects.use(async () => programs?.capture());
+      const ran = programs?.mayRun() === true ? await objects.use(() => programs.capture()) : undefined;
       return {
         manifest: { files: result.snapshot.toString("hex"), processes: ran?.name ?? null },
         problems: [...result.problems, ...(ran?.problems ?? [])],

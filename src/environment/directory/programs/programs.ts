@@ -48,6 +48,11 @@ export class Programs {
     return this.#tracker.begin();
   }
 
+  /** False where no command can have left anything. */
+  mayRun(): boolean {
+    return this.#tracker.mayRun();
+  }
+
   /** Within a use of the store. */
   async capture(): Promise<CapturedPrograms> {
     const live = await this.#look();

@@ -83,10 +83,14 @@ export class ProgramTracker {
     }
   }
 
+  mayRun(): boolean {
+    this.#load();
+    return this.#runs.size > 0;
+  }
+
   /** What runs now. Nothing is read of processes where there is no note of any command. */
   async look(): Promise<LiveRun[]> {
-    this.#load();
-    if (this.#runs.size === 0) return [];
+    if (!this.mayRun()) return [];
     // A command that begins or ends while they are looked at is looked at by whoever waits for it.
     const waitedFor = new Set([...this.#runs.values()].filter(({ waiter }) => waiter !== null).map(({ id }) => id));
     const { seen } = await this.see.list();
