@@ -61,6 +61,16 @@ export const faultPoints = {
   "layers.reset-done": 97,
   "layers.dropped": 98,
   "layers.forked": 99,
+  "export.written": 110,
+  "export.placed": 111,
+  "import.verified": 112,
+  "import.objects-written": 113,
+  "import.state-landed": 114,
+  "import.images-landed": 115,
+  "import.folder-journaled": 116,
+  "import.folder-placed": 117,
+  "import.committed": 118,
+  "import.done": 119,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

@@ -1,13 +1,14 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
 import { existsSync } from "node:fs";
 import { z } from "zod";
+import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import type { Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
-import type { Rewind } from "./opened.ts";
+import type { ExportRequest, Rewind } from "./opened.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
@@ -248,8 +249,14 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       const pruned = await deps.coordinator.exclusive(() => pruneCheckpoints(deps, store.sql, id, request));
       return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
     };
+    const exportTo: Rewind["export"] = (request: ExportRequest) => {
+      deps.assertOpen();
+      const work = exportThread({ deps, store, workspace, environmentId: id }, request);
+      deps.track(work);
+      return work;
+    };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, { prune, seal }, forks.make, request, mayBegin),
+      performControl(deps, { prune, seal, export: exportTo }, forks.make, request, mayBegin),
     );
     const close = async (): Promise<void> => {
       if (!open) return;
@@ -279,6 +286,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       },
       prune,
       gc,
+      export: exportTo,
       fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
       branches: forks.list,
       branch: forks.branch,

@@ -64,7 +64,17 @@ namespace agentrewind {
   X(layersResetMade, 96, "layers.reset-made") \
   X(layersResetDone, 97, "layers.reset-done") \
   X(layersDropped, 98, "layers.dropped") \
-  X(layersForked, 99, "layers.forked")
+  X(layersForked, 99, "layers.forked") \
+  X(exportWritten, 110, "export.written") \
+  X(exportPlaced, 111, "export.placed") \
+  X(importVerified, 112, "import.verified") \
+  X(importObjectsWritten, 113, "import.objects-written") \
+  X(importStateLanded, 114, "import.state-landed") \
+  X(importImagesLanded, 115, "import.images-landed") \
+  X(importFolderJournaled, 116, "import.folder-journaled") \
+  X(importFolderPlaced, 117, "import.folder-placed") \
+  X(importCommitted, 118, "import.committed") \
+  X(importDone, 119, "import.done")
 
 enum class FaultPoint : unsigned {
 #define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,

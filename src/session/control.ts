@@ -35,6 +35,7 @@ const commands = {
     threads: z.array(threadName).optional(),
     dryRun: z.boolean().optional(),
   }),
+  export: z.strictObject({ thread: threadName, to: z.string().min(1), checkpoint: z.string().optional() }),
   /** From gc: the packs of this environment are written no more. */
   seal: z.strictObject({}),
   diff: z.strictObject({ thread: threadName, from: z.string(), to: z.string().optional() }),
@@ -45,6 +46,7 @@ export type ControlCommand = keyof typeof commands;
 export interface Upkeep {
   prune(request: PruneRequest): Promise<Pruned>;
   seal(): Promise<boolean>;
+  export(request: { readonly thread: string; readonly to: string; readonly checkpoint?: string }): Promise<unknown>;
 }
 
 /** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
@@ -73,6 +75,7 @@ export async function performControl(
     const { thread: _, ...policy } = given;
     return upkeep.prune(policy as PruneRequest);
   }
+  if (request.command === "export") return upkeep.export(given as Parameters<Upkeep["export"]>[0]);
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   const requireWaiting = (): void => {
     if (!mayBegin())

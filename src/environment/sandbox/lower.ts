@@ -32,7 +32,7 @@ export function openLower(native: Native, folder: string): Lower {
   };
 }
 
-function absentAsNull<T>(look: () => T): T | null {
+export function absentAsNull<T>(look: () => T): T | null {
   try {
     return look();
   } catch (error) {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
 import { unescape8 } from "./cgroup.ts";
 import type { SandboxPlace } from "./options.ts";
+import type { Arrangement } from "./park.ts";
 import type { Overlay } from "./view.ts";
 
 /** Seen by nobody inside: with these a process could act as the user elsewhere. */
@@ -58,6 +59,18 @@ export function planOverlays({ workspace, rootfs, mounts = [] }: SandboxPlace, p
     { path: "/", lower: rootfs === undefined ? "/" : realPath(rootfs), name: "root" },
     ...others.map((path, index) => ({ path, lower: path, name: `mount-${index + 1}` })),
   ];
+}
+
+/** Of a sandbox that came from elsewhere: the same paths inside, over what this machine has there. @throws BAD_ARGUMENT */
+export function arrangedOverlays(
+  { workspace, rootfs }: Pick<SandboxPlace, "workspace" | "rootfs">,
+  arrangement: Arrangement,
+): Overlay[] {
+  return arrangement.overlays.map(({ path, name }) => {
+    if (path === arrangement.workspace) return { path, name, lower: workspace };
+    if (path === "/") return { path, name, lower: rootfs === undefined ? "/" : realPath(rootfs) };
+    return { path, name, lower: realPath(path) };
+  });
 }
 
 export function planHidden({ store, hide = [] }: SandboxPlace): string[] {

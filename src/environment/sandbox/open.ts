@@ -1,16 +1,16 @@
 // Opens a sandbox: looks what this machine has for one, and plans it.
 import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
-import { loadNative } from "../../native.ts";
+import { loadNative, type Native } from "../../native.ts";
 import type { Environment } from "../environment.ts";
 import { cgroupMount, SandboxGroup } from "./cgroup.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
 import type { LifePlan } from "./life.ts";
-import { planHidden, planOverlays } from "./mount-plan.ts";
+import { arrangedOverlays, planHidden, planOverlays } from "./mount-plan.ts";
 import type { SandboxPlace } from "./options.ts";
-import { ParkingNote } from "./park.ts";
+import { type Arrangement, ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
 import { sandboxProgram } from "./program.ts";
@@ -20,8 +20,9 @@ import { findCriu, findMkfsBtrfs } from "./tools.ts";
 /** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
 export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
-  const plan = await planLife(place);
+  const note = new ParkingNote(given.store, given.id);
+  const place = { ...note.options(), ...said } as SandboxPlace;
+  const plan = await planLife(place, note.arrangement());
   const { layers, lacks } = await openTheLayers(place, plan);
   const images = new ImageStore(join(place.store, "images", place.id));
   await images.clean();
@@ -30,7 +31,8 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   return new Sandbox(place, plan, layers, images, lacks);
 }
 
-async function planLife(place: SandboxPlace): Promise<LifePlan> {
+/** @throws NOT_AVAILABLE where this machine lacks what no sandbox can do without */
+export function requireMachine(): { readonly native: Native; readonly program: string; readonly mount: string } {
   const loaded = loadNative();
   const program = sandboxProgram();
   const mount = process.platform === "linux" ? cgroupMount() : undefined;
@@ -38,27 +40,35 @@ async function planLife(place: SandboxPlace): Promise<LifePlan> {
   if (process.getuid?.() !== 0) throw unavailable("it needs root");
   if (program === undefined) throw unavailable("the program for sandboxes was not built");
   if (mount === undefined) throw unavailable("cgroup v2 is not mounted");
-  const overlays = planOverlays(place);
+  return { native: loaded.native, program, mount };
+}
+
+async function planLife(place: SandboxPlace, arrangement: Arrangement | undefined): Promise<LifePlan> {
+  const { native, program, mount } = requireMachine();
+  const overlays = arrangement === undefined ? planOverlays(place) : arrangedOverlays(place, arrangement);
   const { tool, reason } = await findCriu();
   const { processes = tool === null ? "relaunch" : "restore" } = place;
   if (processes === "restore" && tool === null) throw unavailable(`processes cannot be restored: ${reason}`);
   return {
     keeper: Keeper.open(program),
-    native: loaded.native,
+    native,
     group: new SandboxGroup(mount, place.id),
     program,
     overlays,
     hide: planHidden(place),
     hostname: "sandbox",
     network: place.network ?? "host",
-    workspace: place.workspace,
+    workspace: arrangement?.workspace ?? place.workspace,
     criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
     processes,
     whyNoMemory: processes === "restore" ? "" : tool === null ? reason : "its memory is not kept",
   };
 }
 
-async function openTheLayers(place: SandboxPlace, { native }: LifePlan): Promise<{ layers: Layers; lacks: string[] }> {
+export async function openTheLayers(
+  place: Pick<SandboxPlace, "store" | "id" | "objects">,
+  { native }: Pick<LifePlan, "native">,
+): Promise<{ layers: Layers; lacks: string[] }> {
   const { store, id, objects } = place;
   const mkfs = (await findMkfsBtrfs()).tool?.command;
   const kind = probeBtrfs(native, store, mkfs).status === "available" ? "btrfs" : "copy";

@@ -1,6 +1,7 @@
 // What a sandbox must know when it is opened again: how its last owner left it (F-65).
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { z } from "zod";
 import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
 import type { Manifest } from "../environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./options.ts";
@@ -9,6 +10,20 @@ export interface Parked {
   /** Closed in order: the live folder is as it was, and these processes belong to it; null where none ran. */
   readonly processes: string | null;
   readonly files: string | null;
+}
+
+const arrangementSchema = z.strictObject({
+  /** Where the workspace lies inside. */
+  workspace: z.string(),
+  overlays: z.array(z.strictObject({ path: z.string(), name: z.string() })),
+});
+/** Of a sandbox that came from elsewhere: its processes know its paths as they were there. */
+export type Arrangement = z.infer<typeof arrangementSchema>;
+
+interface Note {
+  readonly parked: Parked | null;
+  readonly options?: unknown;
+  readonly arrangement?: unknown;
 }
 
 export class ParkingNote {
@@ -30,17 +45,23 @@ export class ParkingNote {
     return this.#content()?.parked ?? undefined;
   }
 
-  #content(): { parked: Parked | null; options?: unknown } | undefined {
+  /** undefined where all paths inside are those of the host. */
+  arrangement(): Arrangement | undefined {
+    return arrangementSchema.safeParse(this.#content()?.arrangement).data;
+  }
+
+  #content(): Note | undefined {
     if (!existsSync(this.#path)) return undefined;
     try {
-      return JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
+      return JSON.parse(readFileSync(this.#path, "utf8")) as Note;
     } catch {
       return undefined;
     }
   }
 
-  async write(parked: Manifest | null, options: SandboxOptions): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify({ parked, options }));
+  /** @param arrangement stays as it is where none is given */
+  async write(parked: Manifest | null, options: SandboxOptions, arrangement = this.arrangement()): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ parked, options, arrangement } satisfies Note));
     await replaceFile(this.#path, async (fd) => {
       writeAll(fd, bytes, 0);
       return bytes.length;

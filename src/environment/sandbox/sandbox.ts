@@ -18,6 +18,7 @@ import type { Layers } from "./layers/layers.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
+import { type SandboxPortable, sandboxPortable } from "./portable.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { portsInUse } from "./processes/table.ts";
 import { bringBack, captureTree, foreseen, refusalOf } from "./processes/tree.ts";
@@ -36,6 +37,7 @@ const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], ty
 export class Sandbox implements Environment {
   readonly kind = "sandbox";
   readonly capabilities: Environment["capabilities"];
+  readonly portable: SandboxPortable;
   readonly #place: SandboxPlace;
   readonly #plan: LifePlan;
   readonly #layers: Layers;
@@ -59,8 +61,9 @@ export class Sandbox implements Environment {
     this.#layers = layers;
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
-    this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#alive().pid}/root`);
+    this.#files = new TreeFiles(plan.native, plan.workspace, () => `/proc/${this.#alive().pid}/root`);
     this.#paths = new SandboxPaths(plan, layers);
+    this.portable = sandboxPortable({ place, plan, layers, images, options: this.#options() });
     const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
@@ -194,6 +197,7 @@ export class Sandbox implements Environment {
 
   /** Gives up the states and images that nobody names any more. */
   async forget(isNeeded: (half: "files" | "processes", name: string) => boolean): Promise<void> {
+    if (this.portable.isHeld()) return;
     for (const name of this.#layers.names())
       if (name !== this.#last?.files && !isNeeded("files", name)) await this.#layers.drop(name);
     for (const name of this.#images.names())

@@ -1,0 +1,94 @@
+// What a bundle needs of a sandbox: its states as snapshots of directories, whatever keeps them here, and what its processes rely on.
+import { join } from "node:path";
+import { remove } from "../../store/io.ts";
+import type { Objects } from "../../store/objects.ts";
+import { openDirectory } from "../directory/directory.ts";
+import type { Portable, PortableFiles } from "../environment.ts";
+import { type Layers, workSuffix } from "./layers/layers.ts";
+import type { LifePlan } from "./life.ts";
+import type { SandboxOptions, SandboxPlace } from "./options.ts";
+import type { ImageStore } from "./processes/image-store.ts";
+import { belowOf, openFiles, overlayOf, programsAt } from "./programs.ts";
+
+/** What is no part of a state. */
+export const notInStates: readonly string[] = [`*${workSuffix}/**`];
+
+interface Sources {
+  readonly place: SandboxPlace;
+  readonly plan: LifePlan;
+  readonly layers: Layers;
+  readonly images: ImageStore;
+  readonly options: SandboxOptions;
+}
+
+export interface SandboxPortable extends Portable {
+  isHeld(): boolean;
+}
+
+export function sandboxPortable({ place, plan, layers, images, options }: Sources): SandboxPortable {
+  let holders = 0;
+  const { store, id, objects } = place;
+  const cacheFile = join(store, "cache", `${id}-bundle.tree`);
+  return {
+    isHeld: () => holders > 0,
+    hold() {
+      holders++;
+      let held = true;
+      return () => {
+        if (held) holders--;
+        held = false;
+      };
+    },
+    async files(name) {
+      const folder = layers.folder(name);
+      if (folder === undefined) return { name, problems: [] };
+      return captureFolder({ root: folder, objects, id, cacheFile, exclude: notInStates });
+    },
+    base: () => captureFolder({ root: place.workspace, objects, id, cacheFile, exclude: [] }),
+    image: (name) => images.path(name),
+    async programs(name) {
+      const { kind, files } = images.about(name);
+      if (kind !== "memory") return [];
+      const below: string[] = [];
+      for (const path of await openFiles(images.path(name))) {
+        const overlay = overlayOf(plan.overlays, path);
+        // The workspace goes along.
+        if (overlay === undefined || overlayOf([{ path: plan.workspace }], path) !== undefined) continue;
+        const upper = join(`${overlay.name}.upper`, belowOf(overlay, path));
+        if (layers.has(files) && (await layers.look(files, Buffer.from(upper).toString("latin1"))) === null)
+          below.push(path);
+      }
+      return programsAt(plan.native, plan.overlays, below);
+    },
+    opened: {
+      workspace: plan.workspace,
+      overlays: plan.overlays.map(({ path, name }) => ({ path, name })),
+      options: JSON.parse(JSON.stringify(options)) as object,
+    },
+  };
+}
+
+interface Folder {
+  readonly root: string;
+  readonly objects: Objects;
+  readonly id: string;
+  readonly cacheFile: string;
+  readonly exclude: readonly string[];
+}
+
+async function captureFolder({ root, objects, id, cacheFile, exclude }: Folder): Promise<PortableFiles> {
+  const directory = openDirectory({
+    ...{ root, objects, id, cacheFile, exclude },
+    watches: false,
+    isHeld: () => false,
+    raiseGeneration: () => 0,
+  });
+  try {
+    const { manifest, problems } = await directory.capture().captured;
+    return { name: manifest.files as string, problems };
+  } finally {
+    await directory.close();
+    // Of another folder the next time.
+    remove(cacheFile);
+  }
+}
