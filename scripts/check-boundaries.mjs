@@ -31,6 +31,7 @@ export const rules = {
   "src/breathe.ts": [],
   "src/progress.ts": [],
   "src/native.ts": [],
+  "src/terminate.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],
   "src/environment/": ["src/store/", "src/native.ts"],

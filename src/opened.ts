@@ -54,6 +54,8 @@ export interface Rewind extends AsyncDisposable {
   gc(): Promise<Collected>;
   /** What is wrong in the store; [] when it is sound. */
   verify(): Promise<Finding[]>;
+  /** Everything that was recorded before the call is on disk when it resolves, a pair that is being captured included. @throws DISK_FULL, WRITE_FAILED, and what the capture throws */
+  durable(): Promise<void>;
   /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
   close(): Promise<void>;
 }
