@@ -245,8 +245,8 @@ export class ThreadRows {
   }
 
   #rewind(row: RewindRow): Row {
-    // What another thread did is known, and not this one's to undo.
-    const own = row.thread === this.#thread.id;
+    // What another thread did, or led elsewhere than to one checkpoint alone, is known and not to be undone.
+    const own = row.thread === this.#thread.id && !this.#single;
     const result = JSON.parse(row.result) as { lessons?: readonly number[] };
     return {
       table: "rewind",
