@@ -266,7 +266,7 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
 
   test("every fault point was hit", () => {
     // Those of branches are reached in test/fork.test.ts, those of effects and checks in test/effects/crash.test.ts,
-    // those of layers in test/sandbox/layers-crash.test.ts, those of bundles in test/bundle-crash.test.ts and test/sandbox/bundle.test.ts.
+    // those of layers in test/sandbox/layers-crash.test.ts, those of bundles in test/bundle/crash.test.ts and test/sandbox/bundle.test.ts.
     const own = (Object.keys(faultPoints) as FaultPoint[]).filter(
       (point) => !/^(fork|branch|effect|verify|layers|export|import)\./.test(point),
     );

@@ -8,8 +8,9 @@ import { openTheLayers, requireMachine } from "../environment/sandbox/open.ts";
 import { isRewindError, systemCode } from "../errors.ts";
 import { identityText } from "../store/branches.ts";
 import { makeFolder, remove, removeTree, replaceFile, syncFolder, writeAll } from "../store/io.ts";
+import { layoutOf } from "../store/layout.ts";
 import { type Lock, takeLock, tryLock } from "../store/lock.ts";
-import type { Store } from "../store/store.ts";
+import { openStore, type Store } from "../store/store.ts";
 import type { Header } from "./schema.ts";
 
 const noteSchema = z.strictObject({
@@ -62,15 +63,27 @@ export async function beginArrival(
   };
 }
 
-/** What killed imports have left; those that run are left alone. */
-export async function removeLeftOver(store: Store): Promise<void> {
-  const folder = notesFolder(store);
-  for (const file of existsSync(folder) ? readdirSync(folder) : []) {
-    const id = /^(e[0-9a-f]{12})\.json$/.exec(file)?.[1];
+/** What killed imports have left in a store; those that run are left alone. No store is made. @throws STORE_TOO_NEW, STORE_CORRUPT */
+export async function removeLeftOverAt(path: string): Promise<void> {
+  const { root } = layoutOf(path);
+  if (!existsSync(notesFolder(root)) || readdirSync(notesFolder(root)).length === 0) return;
+  const store = openStore(path);
+  try {
+    await removeLeftOver(store);
+  } finally {
+    store.close();
+  }
+}
+
+async function removeLeftOver(store: Store): Promise<void> {
+  const folder = notesFolder(store.layout.root);
+  for (const file of readdirSync(folder)) {
+    const id = /^(e[0-9a-f]{12})\.json(?:\.\d+)?$/.exec(file)?.[1];
     const lock = id === undefined ? undefined : tryLock(store.layout.locks, id);
     if (id === undefined || lock === undefined) continue;
     try {
       await undo(store, id, readNote(join(folder, file)), lock);
+      remove(join(folder, file));
     } catch (error) {
       // It cannot be done now: the next import tries again.
       if (!isRewindError(error) && systemCode(error) === undefined) throw error;
@@ -108,17 +121,17 @@ async function undo(store: Store, id: string, note: Note | undefined, lock: Lock
 }
 
 async function forget(store: Store, id: string, lock: Lock): Promise<void> {
-  remove(join(notesFolder(store), `${id}.json`));
+  remove(join(notesFolder(store.layout.root), `${id}.json`));
   lock.release();
   if (!isKnown(store, id)) remove(join(store.layout.locks, `${id}.lock`));
 }
 
-const notesFolder = (store: Store): string => join(store.layout.root, "imports");
+const notesFolder = (root: string): string => join(root, "imports");
 
 const stagedFolder = (folder: string, id: string): string => join(dirname(folder), `.agentrewind-${id}`);
 
 async function writeNote(store: Store, id: string, note: Note): Promise<void> {
-  const folder = notesFolder(store);
+  const folder = notesFolder(store.layout.root);
   makeFolder(folder, 0o700);
   const bytes = Buffer.from(JSON.stringify(note));
   await replaceFile(join(folder, `${id}.json`), async (fd) => {

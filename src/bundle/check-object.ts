@@ -24,6 +24,8 @@ interface Names {
   readonly last: string;
   /** With all that lies below. */
   readonly entries: number;
+  /** Something of that is a hard link. */
+  readonly links: boolean;
 }
 
 export class ObjectCheck {
@@ -33,6 +35,10 @@ export class ObjectCheck {
 
   constructor(met: ObjectTable) {
     this.#met = met;
+  }
+
+  hasLinks(list: Hash): boolean {
+    return this.#names.get(list.toString("latin1"))?.links ?? false;
   }
 
   /** @throws BUNDLE_DAMAGED */
@@ -97,6 +103,7 @@ export class ObjectCheck {
   #tree(hash: Hash, bytes: Buffer): number {
     let count = 0;
     let entries = 0;
+    let links = false;
     let first: string | undefined;
     let last = "";
     const follow = (names: Names): void => {
@@ -104,13 +111,20 @@ export class ObjectCheck {
       first ??= names.first;
       last = names.last;
       entries += names.entries;
+      links ||= names.links;
       requireThat(entries <= mostEntries, "a folder holds more than any disk");
     };
     for (const part of chunk(bytes)) {
       if (part.hash === undefined) {
         const entry = entryOf(part.item);
         requireThat(isName(entry.name), "a folder holds a name that is none");
-        follow({ first: entry.name, last: entry.name, entries: 1 + this.#entry(entry) });
+        const below = this.#entry(entry);
+        follow({
+          first: entry.name,
+          last: entry.name,
+          entries: 1 + (below?.entries ?? 0),
+          links: linksOf(entry, below),
+        });
         count++;
       } else {
         requireThat(this.#need(kindBit.tree, part.hash) === part.count, "a folder has another length than it says");
@@ -121,7 +135,7 @@ export class ObjectCheck {
         count += part.count;
       }
     }
-    if (first !== undefined) this.#names.set(hash.toString("latin1"), { first, last, entries });
+    if (first !== undefined) this.#names.set(hash.toString("latin1"), { first, last, entries, links });
     return count;
   }
 
@@ -129,18 +143,18 @@ export class ObjectCheck {
     requireThat(bytes.readUInt8(0) === 3, "a snapshot does not begin as one");
     const root = entryOf(bytes.subarray(2));
     requireThat(root.type === entryType.directory && root.name === "", "the root of a snapshot is none");
-    return this.#entry(root);
+    return this.#entry(root)?.entries ?? 0;
   }
 
-  /** How many entries lie below it. */
-  #entry(entry: Entry): number {
+  /** Of a folder: what lies below it; undefined where nothing does. */
+  #entry(entry: Entry): Names | undefined {
     const { type, content, size, tail } = entry;
     requireThat((Object.values(entryType) as number[]).includes(type), "an entry is of no kind that is known");
     requireThat(entry.mode <= 0o7777 && Number.isSafeInteger(size), "an entry has a mode or a size that is none");
     if (type === entryType.directory) {
       requireThat(content !== null, "a folder has no list");
       this.#need(kindBit.tree, content as Hash);
-      return this.#names.get((content as Hash).toString("latin1"))?.entries ?? 0;
+      return this.#names.get((content as Hash).toString("latin1"));
     }
     if (type === entryType.file) {
       requireThat(content !== null, "a file has no content");
@@ -148,7 +162,7 @@ export class ObjectCheck {
     } else requireThat(content === null, "an entry has a content that it cannot have");
     if (type === entryType.hardLink)
       requireThat(tail !== "" && tail.split("/").every(isName), "a hard link leads out of the tree");
-    return 0;
+    return undefined;
   }
 
   #file(content: Hash, { flags, size }: Entry): void {
@@ -173,6 +187,9 @@ export class ObjectCheck {
     return count;
   }
 }
+
+const linksOf = (entry: Entry, below: Names | undefined): boolean =>
+  entry.type === entryType.hardLink || (below?.links ?? false);
 
 type Part =
   | { readonly hash: undefined; readonly item: Buffer }

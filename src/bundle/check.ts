@@ -2,6 +2,7 @@
 import { makeBreather } from "../breathe.ts";
 import type { Manifest } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
+import type { Hash } from "../store/objects.ts";
 import { kindBit } from "../store/reach.ts";
 import { formatVersion } from "../store/schema.ts";
 import { ObjectCheck } from "./check-object.ts";
@@ -22,13 +23,16 @@ export async function checkBundle(reader: BundleReader): Promise<Checked> {
     if (pause !== undefined) await pause;
   }
   if (check === undefined) throw damaged("it holds nothing");
-  return { header: check.header, pair: check.end() };
+  return { header: check.header, pair: check.end(), snapshots: check.snapshots, hasLinks: check.hasLinks };
 }
 
 export interface Checked {
   readonly header: Header;
   /** What the thread's head stands for; null where nothing can be brought back. */
   readonly pair: Manifest | null;
+  /** Names of all of its snapshots. */
+  readonly snapshots: readonly string[];
+  readonly hasLinks: (list: Hash) => boolean;
 }
 
 /** The first record's. */
@@ -54,6 +58,8 @@ class Check {
   readonly #objects = new ObjectCheck(this.#met);
   readonly #rows: RowCheck;
   readonly #images = new Set<string>();
+  readonly snapshots: string[] = [];
+  readonly hasLinks = (list: Hash): boolean => this.#objects.hasLinks(list);
   #stage = 0;
   /** Of the image's file that comes: how many bytes are missing. */
   #missing = 0;
@@ -69,6 +75,7 @@ class Check {
     if (isObject(kind)) {
       this.#enter(stage.objects);
       this.#objects.add(kind, digest, payload);
+      if (kind === kindBit.snapshot) this.snapshots.push(digest.toString("hex"));
     } else if (kind === recordKind.image || kind === recordKind.imageFile || kind === recordKind.imageBytes) {
       this.#enter(stage.images);
       this.#image(kind, payload);

@@ -15,8 +15,9 @@ import type { Objects } from "../store/objects.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { findEnvironment } from "../store/workspaces.ts";
 import { resolveWorkspace } from "../workspace.ts";
-import { type Arriving, beginArrival, removeLeftOver } from "./arrivals.ts";
+import { type Arriving, beginArrival, removeLeftOverAt } from "./arrivals.ts";
 import { type Checked, checkBundle } from "./check.ts";
+import { checkLinks } from "./check-links.ts";
 import { isObject, recordKind } from "./format.ts";
 import { arrange, ImageLanding, landStates } from "./land-sandbox.ts";
 import { unlikenesses } from "./likeness.ts";
@@ -65,13 +66,13 @@ export async function importInto(request: ImportRequest): Promise<Imported> {
     const checked = await checkBundle(reader);
     const { source, environment } = checked.header;
     const folder = resolveWorkspace(request.into ?? source.workspace, request.store, request.allowBroadWorkspace, true);
+    await removeLeftOverAt(request.store);
     requireFree(folder, request.into);
     const unlike = await unlikeHere(checked, folder);
     if (unlike.length > 0 && request.processes === "restore") throw unlikeMachine(unlike);
     fault("import.verified");
     const store = openStore(request.store);
     try {
-      await removeLeftOver(store);
       requireUnknown(store, folder);
       const arriving = await beginArrival(store, environment.kind, folder);
       try {
@@ -234,6 +235,8 @@ class Landing {
 
   async #landStates(): Promise<void> {
     fault("import.objects-written");
+    const breathe = makeBreather();
+    for (const name of this.#checked.snapshots) await checkLinks(this.#objects, name, this.#checked.hasLinks, breathe);
     const { sandbox } = this.#checked.header.environment;
     if (sandbox === null) return;
     reportProgress("import", "making the sandbox's files");

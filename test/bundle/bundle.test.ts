@@ -110,11 +110,11 @@ describe("F-70, F-73: a whole thread", () => {
 
   test("what prune gave up and gc took is not in it; what is left is whole", async () => {
     const exporter = await makeExporter();
-    await exporter.rewind
-      .thread("t")
-      .label("", "c0")
-      .catch(() => {});
-    await exporter.rewind.prune({ keepLast: 1 });
+    for (const name of ["x", "y", "z"]) {
+      fs.writeFileSync(join(exporter.place.workspace, name), name);
+      await exporter.rewind.thread("t").checkpoint();
+    }
+    expect((await exporter.rewind.prune({ keepLast: 1 })).pruned.length).toBeGreaterThan(1);
     const target = makeTarget();
     const made = await importBundle(await exported(exporter), { store: target.store, into: target.into("a") });
     const arrived = await useRewind({ ...exporter.place, ...target, workspace: made.workspace });
