@@ -79,8 +79,13 @@ async function removeLeftOver(store: Store): Promise<void> {
   const folder = notesFolder(store.layout.root);
   for (const file of readdirSync(folder)) {
     const id = /^(e[0-9a-f]{12})\.json(?:\.\d+)?$/.exec(file)?.[1];
-    const lock = id === undefined ? undefined : tryLock(store.layout.locks, id);
-    if (id === undefined || lock === undefined) continue;
+    if (id === undefined) continue;
+    if (isKnown(store, id)) {
+      remove(join(folder, file));
+      continue;
+    }
+    const lock = tryLock(store.layout.locks, id);
+    if (lock === undefined) continue;
     try {
       await undo(store, id, readNote(join(folder, file)), lock);
       remove(join(folder, file));

@@ -162,7 +162,8 @@ async function describe(
   for (const [index, name] of [...states].entries()) {
     reportProgress("export", "reading the sandbox's files", index + 1, states.size);
     const found = await portable.files(name);
-    problems.push(...found.problems);
+    // Each state tells of what the one before has told already.
+    problems.push(...found.problems.filter((one) => !problems.some(({ path }) => path === one.path)));
     described.push({ name, files: found.name });
   }
   const parts: SandboxPart["images"] = [];

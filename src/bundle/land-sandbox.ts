@@ -2,9 +2,9 @@
 import { closeSync } from "node:fs";
 import { join } from "node:path";
 import { openDirectory } from "../environment/directory/directory.ts";
-import { fromBytes } from "../environment/directory/names.ts";
 import { openPosix } from "../environment/directory/open-posix.ts";
 import type { Problem } from "../environment/environment.ts";
+import { restoreLayers } from "../environment/sandbox/layers/sockets.ts";
 import { openTheLayers } from "../environment/sandbox/open.ts";
 import { notInStates } from "../environment/sandbox/portable.ts";
 import { type ImageAbout, ImageStore } from "../environment/sandbox/processes/image-store.ts";
@@ -15,7 +15,6 @@ import type { Native } from "../native.ts";
 import { openForWriting, remove, writeAll } from "../store/io.ts";
 import type { Objects } from "../store/objects.ts";
 import type { SandboxPart } from "./schema.ts";
-import { makeSockets, removeSockets, socketsOf } from "./sockets.ts";
 import { SplitOff } from "./split-off.ts";
 
 export interface SandboxLanding {
@@ -60,15 +59,10 @@ export async function landStates({ native, store, id, objects, sandbox }: Sandbo
     const posix = openPosix(live);
     try {
       const split = splitOf(sandbox);
-      let sockets: ReturnType<typeof socketsOf> = [];
       for (const { name, files } of sandbox.states) {
         split?.join(posix);
-        removeSockets(posix, sockets);
-        const { notRestored } = await directory.restore({ files, processes: null });
-        sockets = socketsOf(objects, files);
-        makeSockets(native, posix, sockets);
-        const made = new Set(sockets.map((one) => one.path));
-        for (const one of notRestored) if (!made.has(fromBytes(Buffer.from(one.path)))) problems.set(one.path, one);
+        for (const one of await restoreLayers(directory, live, objects, files))
+          problems.set(one.path, told(sandbox, one));
         split?.split(posix);
         const snapshot = await layers.snapshot();
         await layers.sync(snapshot.name);
@@ -86,6 +80,13 @@ export async function landStates({ native, store, id, objects, sandbox }: Sandbo
     await layers.close();
   }
   return { names, problems: [...problems.values()] };
+}
+
+/** As the sandbox sees it. */
+function told({ overlays }: SandboxPart, { path, reason }: Problem): Problem {
+  const overlay = overlays.find(({ name }) => path.startsWith(`${name}.upper/`));
+  if (overlay === undefined) return { path, reason };
+  return { path: join(overlay.path, path.slice(`${overlay.name}.upper/`.length)), reason };
 }
 
 function splitOf({ workspace, overlays }: SandboxPart): SplitOff | undefined {

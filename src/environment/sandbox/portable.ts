@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { remove } from "../../store/io.ts";
 import type { Objects } from "../../store/objects.ts";
 import { openDirectory } from "../directory/directory.ts";
-import type { Portable, PortableFiles } from "../environment.ts";
+import type { Portable, PortableFiles, Problem } from "../environment.ts";
 import { type Layers, workSuffix } from "./layers/layers.ts";
+import { isOfSocket } from "./layers/sockets.ts";
 import type { LifePlan } from "./life.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import type { ImageStore } from "./processes/image-store.ts";
@@ -19,13 +20,15 @@ interface Sources {
   readonly layers: Layers;
   readonly images: ImageStore;
   readonly options: SandboxOptions;
+  /** As the sandbox sees it. */
+  readonly told: (problem: Problem) => Problem;
 }
 
 export interface SandboxPortable extends Portable {
   isHeld(): boolean;
 }
 
-export function sandboxPortable({ place, plan, layers, images, options }: Sources): SandboxPortable {
+export function sandboxPortable({ place, plan, layers, images, options, told }: Sources): SandboxPortable {
   let holders = 0;
   const { store, id, objects } = place;
   const cacheFile = join(store, "cache", `${id}-bundle.tree`);
@@ -42,7 +45,8 @@ export function sandboxPortable({ place, plan, layers, images, options }: Source
     async files(name) {
       const folder = layers.folder(name);
       if (folder === undefined) return { name, problems: [] };
-      return captureFolder({ root: folder, objects, id, cacheFile, exclude: notInStates });
+      const found = await captureFolder({ root: folder, objects, id, cacheFile, exclude: notInStates });
+      return { name: found.name, problems: found.problems.filter((one) => !isOfSocket(one)).map(told) };
     },
     base: () => captureFolder({ root: place.workspace, objects, id, cacheFile, exclude: [] }),
     image: (name) => images.path(name),

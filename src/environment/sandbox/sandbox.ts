@@ -63,7 +63,10 @@ export class Sandbox implements Environment {
     this.#note = new ParkingNote(place.store, place.id);
     this.#files = new TreeFiles(plan.native, plan.workspace, () => `/proc/${this.#alive().pid}/root`);
     this.#paths = new SandboxPaths(plan, layers);
-    this.portable = sandboxPortable({ place, plan, layers, images, options: this.#options() });
+    this.portable = sandboxPortable({
+      ...{ place, plan, layers, images, options: this.#options() },
+      told: (one) => this.#paths.told(one),
+    });
     const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
