@@ -326,7 +326,9 @@ class Landing {
             processes: pair.processes === null ? null : this.#processesOf(pair.processes),
           };
     const arrangement = { workspace: sandbox.workspace, overlays: arrange(sandbox) };
-    await new ParkingNote(this.#store.layout.root, id).write(parked, sandbox.options, arrangement);
+    const note = new ParkingNote(this.#store.layout.root, id);
+    await note.write(parked, sandbox.options, arrangement);
+    await note.sync();
   }
 
   *#rows(first: BundleRecord | undefined, records: Generator<BundleRecord>): Generator<Row> {

@@ -22,6 +22,7 @@ export class BundleWriter {
   #written = 0;
   #records = 0;
   #open = true;
+  #placed = false;
 
   /** @param path where nothing is yet. @throws BAD_ARGUMENT, DISK_FULL, WRITE_FAILED */
   constructor(path: string) {
@@ -71,6 +72,7 @@ export class BundleWriter {
       this.#close();
       requireFree(this.#path);
       rename(this.#unfinished, this.#path);
+      this.#placed = true;
       await syncFolder(dirname(this.#path));
     } catch (error) {
       throw asWriteFailure(error, this.#path);
@@ -81,7 +83,7 @@ export class BundleWriter {
   /** Nothing of it is left. */
   discard(): void {
     this.#close();
-    remove(this.#unfinished);
+    remove(this.#placed ? this.#path : this.#unfinished);
   }
 
   #close(): void {

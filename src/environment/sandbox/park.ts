@@ -1,8 +1,8 @@
 // What a sandbox must know when it is opened again: how its last owner left it (F-65).
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
-import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
+import { makeFolder, replaceFile, syncFile, syncFolder, writeAll } from "../../store/io.ts";
 import type { Manifest } from "../environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./options.ts";
 
@@ -57,6 +57,12 @@ export class ParkingNote {
     } catch {
       return undefined;
     }
+  }
+
+  /** What was written survives a power loss when it resolves. */
+  async sync(): Promise<void> {
+    await syncFile(this.#path);
+    await syncFolder(dirname(this.#path));
   }
 
   /** @param arrangement stays as it is where none is given */
