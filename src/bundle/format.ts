@@ -15,13 +15,13 @@ export const isObject = (kind: number): boolean => (Object.values(kindBit) as nu
 export const headSize = 44;
 export const coding = { plain: 0, deflated: 1 } as const;
 
-/** Longer payloads are not deflated, so that nobody can make much of little. */
-export const deflateLimit = 1 << 20;
+/** Longer payloads are not deflated: nobody can make much of little, and no call takes long. */
+export const deflateLimit = 256 << 10;
 /** Of one object; of anything else a thousandth. */
 export const payloadLimit = 1 << 30;
 export const smallLimit = 64 << 20;
 /** Process images are cut into pieces of this size. */
-export const pieceSize = 1 << 20;
+export const pieceSize = 256 << 10;
 
 /** @param what a part of a sentence: "its record 7 is cut short" */
 export const damaged = (what: string, cause?: unknown): RewindError =>

@@ -1,29 +1,20 @@
 // Brings a bundle to life in a store: all of it is looked at first, and nothing of it is seen before one transaction at the end.
-import { dirname, join } from "node:path";
-import { makeBreather } from "../breathe.ts";
-import { openDirectory } from "../environment/directory/directory.ts";
-import { makeEmpty, requireEmpty } from "../environment/directory/fork.ts";
-import type { Manifest, Problem } from "../environment/environment.ts";
+import { requireEmpty } from "../environment/directory/fork.ts";
+import type { Problem } from "../environment/environment.ts";
 import { arrangedOverlays } from "../environment/sandbox/mount-plan.ts";
 import { requireMachine } from "../environment/sandbox/open.ts";
-import { ParkingNote } from "../environment/sandbox/park.ts";
 import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
-import { makeFolder, rename, syncFolder } from "../store/io.ts";
-import type { Objects } from "../store/objects.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { findEnvironment } from "../store/workspaces.ts";
 import { resolveWorkspace } from "../workspace.ts";
-import { type Arriving, beginArrival, removeLeftOverAt } from "./arrivals.ts";
+import { beginArrival, removeLeftOverAt } from "./arrivals.ts";
 import { type Checked, checkBundle } from "./check.ts";
-import { checkLinks } from "./check-links.ts";
-import { isObject, recordKind } from "./format.ts";
-import { arrange, ImageLanding, landStates } from "./land-sandbox.ts";
+import { arrange } from "./land-sandbox.ts";
+import { Landing } from "./landing.ts";
 import { unlikenesses } from "./likeness.ts";
-import { BundleReader, type BundleRecord, parseJson } from "./reader.ts";
-import { insertRows } from "./rows-in.ts";
-import { imageFileSchema, imageHeadSchema, type Row, rowSchema, type SandboxPart } from "./schema.ts";
+import { BundleReader } from "./reader.ts";
 
 export interface ImportRequest {
   readonly file: string;
@@ -51,10 +42,6 @@ export interface Imported {
   readonly notRestored: readonly Problem[];
 }
 
-/** Objects in one commit; fewer when they are large. */
-const objectsPerCommit = 20_000;
-const bytesPerCommit = 64 << 20;
-
 /**
  * Killed at any moment nothing of it is seen, or all; what it left goes with the next import.
  * @throws BAD_ARGUMENT, BUNDLE_DAMAGED, FOLDER_NOT_EMPTY, NOT_AVAILABLE, STORE_INSIDE_WORKSPACE, STORE_TOO_NEW, UNLIKE_MACHINE, WORKSPACE_TOO_BROAD, DISK_FULL, WRITE_FAILED
@@ -76,10 +63,16 @@ export async function importInto(request: ImportRequest): Promise<Imported> {
       requireUnknown(store, folder);
       const arriving = await beginArrival(store, environment.kind, folder);
       try {
-        const landed = await new Landing(store, reader, request, checked, arriving, folder).run();
+        const { processes } = request;
+        const landed = await new Landing({ store, reader, checked, arriving, folder, processes }).run();
         await arriving.done();
         fault("import.done");
-        return { ...landed, unlike };
+        const hasProcesses = (environment.sandbox?.images.length ?? 0) > 0;
+        return {
+          ...{ workspace: folder, environment: environment.kind, thread: source.thread, ...landed },
+          processes: hasProcesses ? processes : null,
+          unlike,
+        };
       } catch (error) {
         await arriving.undo();
         throw error;
@@ -139,215 +132,3 @@ const unlikeMachine = (reasons: readonly string[]): RewindError =>
     hint: 'Import it on a machine that is like it, or without their memory: `processes: "relaunch"` starts them again, "stop" leaves them behind (`--processes`).',
     details: { reasons },
   });
-
-class Landing {
-  readonly #store: Store;
-  readonly #objects: Objects;
-  readonly #reader: BundleReader;
-  readonly #request: ImportRequest;
-  readonly #checked: Checked;
-  readonly #arriving: Arriving;
-  readonly #folder: string;
-  #states: ReadonlyMap<string, string> = new Map();
-  #images: ImageLanding | undefined;
-  #notRestored: readonly Problem[] = [];
-  #head = "";
-
-  constructor(
-    store: Store,
-    reader: BundleReader,
-    request: ImportRequest,
-    checked: Checked,
-    arriving: Arriving,
-    folder: string,
-  ) {
-    this.#store = store;
-    this.#objects = store.open(arriving.id).objects;
-    this.#reader = reader;
-    this.#request = request;
-    this.#checked = checked;
-    this.#arriving = arriving;
-    this.#folder = folder;
-  }
-
-  /** In use from beginning to end: what was stored before, too, stays there. */
-  run(): Promise<Omit<Imported, "unlike">> {
-    return this.#objects.use(() => this.#run());
-  }
-
-  async #run(): Promise<Omit<Imported, "unlike">> {
-    const { header } = this.#checked;
-    const records = this.#reader.records();
-    const first = await this.#storeObjects(records);
-    const row = await this.#landImages(first, records);
-    await this.#landFolder();
-    await this.#place();
-    await this.#objects.sync();
-    const checkpoints = insertRows(this.#store.sql, {
-      ...{ workspace: this.#arriving.workspace, environment: this.#arriving.id, folder: this.#folder, header },
-      files: (name) => this.#filesOf(name),
-      processes: (name) => this.#processesOf(name),
-      rows: this.#rows(row, records),
-    });
-    fault("import.committed");
-    await this.#store.syncLog();
-    return {
-      ...{ workspace: this.#folder, environment: header.environment.kind, thread: header.threads[0]?.name ?? "" },
-      ...{ checkpoint: this.#head, checkpoints, notRestored: this.#notRestored },
-      processes: (header.environment.sandbox?.images.length ?? 0) === 0 ? null : this.#request.processes,
-    };
-  }
-
-  /** @returns the first record behind them */
-  async #storeObjects(records: Generator<BundleRecord>): Promise<BundleRecord | undefined> {
-    const breathe = makeBreather();
-    let batch = this.#objects.batch();
-    let [count, bytes, all] = [0, 0, 0];
-    try {
-      for (;;) {
-        const { value: record, done } = records.next();
-        if (done === true) break;
-        if (record.kind === recordKind.header) continue;
-        if (!isObject(record.kind)) {
-          await batch.commit();
-          await this.#landStates();
-          return record;
-        }
-        batch.put(record.payload);
-        bytes += record.payload.length;
-        if (++all % 1000 === 0) reportProgress("import", "storing the contents", all);
-        if (++count < objectsPerCommit && bytes < bytesPerCommit) {
-          const pause = breathe();
-          if (pause !== undefined) await pause;
-          continue;
-        }
-        await batch.commit();
-        fault("import.objects-written");
-        batch = this.#objects.batch();
-        [count, bytes] = [0, 0];
-      }
-    } catch (error) {
-      batch.discard();
-      throw error;
-    }
-    return undefined;
-  }
-
-  async #landStates(): Promise<void> {
-    fault("import.objects-written");
-    const breathe = makeBreather();
-    for (const name of this.#checked.snapshots) await checkLinks(this.#objects, name, this.#checked.hasLinks, breathe);
-    const { sandbox } = this.#checked.header.environment;
-    if (sandbox === null) return;
-    reportProgress("import", "making the sandbox's files");
-    const { native } = requireMachine();
-    const { id } = this.#arriving;
-    const landed = await landStates({ native, store: this.#store.layout.root, id, objects: this.#objects, sandbox });
-    this.#states = landed.names;
-    this.#notRestored = landed.problems;
-  }
-
-  /** @returns the first record behind them */
-  async #landImages(
-    first: BundleRecord | undefined,
-    records: Generator<BundleRecord>,
-  ): Promise<BundleRecord | undefined> {
-    const { processes } = this.#request;
-    if (this.#checked.header.environment.sandbox === null) return first;
-    const { root } = this.#store.layout;
-    const landing = new ImageLanding(root, this.#arriving.id, this.#states, processes === "restore");
-    this.#images = landing;
-    const breathe = makeBreather();
-    for (let record = first; record !== undefined; ) {
-      if (record.kind === recordKind.row) {
-        await landing.end();
-        fault("import.images-landed");
-        return record;
-      }
-      if (processes !== "stop") {
-        if (record.kind === recordKind.image) {
-          const { name, about } = parseJson(imageHeadSchema, record.payload, "image");
-          await landing.begin(name, about);
-        } else if (record.kind === recordKind.imageFile)
-          landing.file(parseJson(imageFileSchema, record.payload, "image").name);
-        else landing.bytes(record.payload);
-      }
-      const pause = breathe();
-      if (pause !== undefined) await pause;
-      const next = records.next();
-      record = next.done === true ? undefined : next.value;
-    }
-    return undefined;
-  }
-
-  /** The workspace under another name; of a sandbox what lies below it. */
-  async #landFolder(): Promise<void> {
-    const { header, pair } = this.#checked;
-    const { staged, id } = this.#arriving;
-    makeFolder(dirname(this.#folder), 0o700);
-    makeEmpty(staged);
-    const { sandbox } = header.environment;
-    const files = sandbox === null ? pair?.files : sandbox.base;
-    if (files == null) return;
-    reportProgress("import", "making the workspace");
-    const directory = openDirectory({
-      ...{ root: staged, objects: this.#objects, id, exclude: [], watches: false },
-      cacheFile: join(this.#store.layout.cache, `${id}.tree`),
-      isHeld: () => false,
-      raiseGeneration: () => 0,
-    });
-    try {
-      const { notRestored } = await directory.restore({ files, processes: null });
-      this.#notRestored = [...this.#notRestored, ...notRestored];
-    } finally {
-      await directory.close();
-    }
-  }
-
-  async #place(): Promise<void> {
-    const { sandbox } = this.#checked.header.environment;
-    const { id, staged } = this.#arriving;
-    if (sandbox !== null) await this.#park(sandbox, id);
-    await this.#arriving.place();
-    fault("import.folder-journaled");
-    rename(staged, this.#folder);
-    await syncFolder(dirname(this.#folder));
-    fault("import.folder-placed");
-  }
-
-  /** Its processes go on when it is opened. */
-  async #park(sandbox: SandboxPart, id: string): Promise<void> {
-    const { pair } = this.#checked;
-    const parked: Manifest =
-      pair?.files == null
-        ? { files: null, processes: null }
-        : {
-            files: this.#filesOf(pair.files),
-            processes: pair.processes === null ? null : this.#processesOf(pair.processes),
-          };
-    const arrangement = { workspace: sandbox.workspace, overlays: arrange(sandbox) };
-    const note = new ParkingNote(this.#store.layout.root, id);
-    await note.write(parked, sandbox.options, arrangement);
-    await note.sync();
-  }
-
-  *#rows(first: BundleRecord | undefined, records: Generator<BundleRecord>): Generator<Row> {
-    const head = this.#checked.header.threads[0]?.head;
-    let number = 0;
-    for (let record = first; record !== undefined; ) {
-      const row = parseJson(rowSchema, record.payload, "row");
-      if (row.table === "checkpoint" && ++number === head) this.#head = `c${row.seq}`;
-      yield row;
-      const next = records.next();
-      record = next.done === true ? undefined : next.value;
-    }
-  }
-
-  #filesOf(name: string): string {
-    return this.#checked.header.environment.sandbox === null ? name : (this.#states.get(name) ?? name);
-  }
-
-  #processesOf(name: string): string | null {
-    return this.#request.processes === "stop" ? null : (this.#images?.names.get(name) ?? null);
-  }
-}

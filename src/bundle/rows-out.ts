@@ -1,9 +1,10 @@
 // The rows of one thread, or of one checkpoint of it, with the numbers that they have in a bundle.
 import { openCatalog } from "../store/catalog.ts";
 import type { Sql } from "../store/database.ts";
-import type { EffectRow, KnownEffects } from "../store/effects.ts";
-import { checkpointSelect } from "../store/lines.ts";
+import type { KnownEffects } from "../store/effects.ts";
+import { checkpointSelect, parentLine } from "../store/lines.ts";
 import type { CheckpointRow, Partial, Place, RewindRow, ThreadRow } from "../store/rows.ts";
+import { effectRow, lessonRow, type Numbers } from "./row-forms.ts";
 import type { Row, ThreadPart } from "./schema.ts";
 
 export interface Wanted {
@@ -19,8 +20,6 @@ export interface Needed {
   readonly files: readonly string[];
   readonly processes: readonly string[];
 }
-
-type Numbers = ReadonlyMap<number, number>;
 
 /** Of one moment: `sql` is in a transaction. */
 export class ThreadRows {
@@ -44,13 +43,12 @@ export class ThreadRows {
     this.#thread = thread;
     this.#single = checkpoint !== null;
     const catalog = openCatalog(sql, environment);
-    const ids = checkpoint === null ? this.#ofThread(thread.id) : [checkpoint];
-    this.#checkpoints = numbered(ids);
+    const rows = checkpoint === null ? this.#ofThread(thread.id) : [this.#one<Owned>("checkpoint", checkpoint)];
+    this.#checkpoints = numbered(rows.map((row) => row.id));
     const head = checkpoint ?? thread.head;
-    const line = new Set(catalog.lineage(head).map((row) => row.id));
-    const { owner, highest } = this.#owners(ids, line);
+    const { owner, highest } = this.#owners(rows, new Set(this.#line(head)));
     this.#owner = owner;
-    this.#ownThreads = [...new Set([thread.id, ...this.#threadsOf(ids)])];
+    this.#ownThreads = [...new Set([thread.id, ...rows.map((row) => row.thread)])];
     const lessons = catalog.lessons(thread.id).reverse();
     this.#lessons = numbered(lessons.map((one) => one.id));
     const own = catalog.rewinds(thread.id).map((row) => row.id);
@@ -58,13 +56,13 @@ export class ThreadRows {
     this.#rewinds = numbered([...rewinds].sort((a, b) => a - b));
     this.#stretches = this.#effectStretches();
     this.#effects = numbered([...this.#stretches.values()].flat());
-    const row = head === null ? undefined : catalog.checkpoint(head);
+    const told = this.#single && head !== null ? this.#one<CheckpointRow>("checkpoint", head).lessons : thread.lessons;
     this.threads = highest.map((seq, index) => ({
       name: index === 0 ? thread.name : `${thread.name}~${index}`,
       nextSeq: Math.max(seq + 1, index === 0 ? thread.next_seq : 0),
       head: index === 0 ? this.#numberOf(head) : null,
       forkedFrom: index === 0 ? this.#numberOf(thread.forked_from) : null,
-      lessons: index === 0 ? this.#told(this.#single ? (row?.lessons ?? "[]") : thread.lessons) : [],
+      lessons: index === 0 ? this.#told(told) : [],
       effectsFrom: index === 0 ? this.#boundary(thread.id, catalog.effectsFrom(thread.id)) : 0,
       place: index === 0 && !this.#single ? this.#place(thread.place) : null,
       activeAt: thread.active_at,
@@ -96,8 +94,10 @@ export class ThreadRows {
   *rows(): Generator<Row> {
     for (const row of this.#rows()) yield this.#checkpoint(row);
     for (const [id] of this.#rewinds) yield this.#rewind(this.#one("rewind", id));
-    for (const [id] of this.#lessons) yield this.#lesson(this.#one("lesson", id));
-    for (const [id] of this.#effects) yield this.#effect(this.#one("effect", id));
+    for (const [id] of this.#lessons)
+      yield lessonRow(this.#one("lesson", id), this.#rewinds, (lessons) => this.#told(lessons));
+    for (const [id] of this.#effects)
+      yield effectRow(this.#one("effect", id), this.#thread.id, this.#checkpoints, this.#effects);
     for (const { key, value, checkpoint } of this.#journal())
       yield { table: "journal", key, value, checkpoint: this.#numberOf(checkpoint) };
     const named = this.#sql.prepare("SELECT name, checkpoint FROM named_state WHERE thread = ? ORDER BY name");
@@ -107,37 +107,34 @@ export class ThreadRows {
     }
   }
 
-  #ofThread(thread: number): number[] {
+  #ofThread(thread: number): Owned[] {
     return this.#sql
       .prepare(
         `WITH RECURSIVE wanted(id) AS (SELECT id FROM checkpoint WHERE thread = ?
            UNION SELECT t.head FROM thread t WHERE t.id = ? AND t.head IS NOT NULL
            UNION SELECT c.parent FROM checkpoint c JOIN wanted ON c.id = wanted.id WHERE c.parent IS NOT NULL)
-         SELECT id FROM wanted ORDER BY id`,
+         SELECT id, thread, seq FROM checkpoint WHERE id IN (SELECT id FROM wanted) ORDER BY id`,
       )
-      .pluck()
-      .all(thread, thread) as number[];
+      .all(thread, thread) as Owned[];
+  }
+
+  /** From a checkpoint back to the first. */
+  #line(head: number | null): number[] {
+    return this.#sql.prepare(`${parentLine} SELECT id FROM line`).pluck().all(head) as number[];
   }
 
   /** Which thread of the bundle has a checkpoint: the first that has not given its number away, those of the head's line first, then the thread's own. */
-  #owners(ids: readonly number[], line: ReadonlySet<number>) {
-    const rows = ids.map((id) => this.#sql.prepare("SELECT id, thread, seq FROM checkpoint WHERE id = ?").get(id));
+  #owners(rows: readonly Owned[], line: ReadonlySet<number>) {
     const order = (row: Owned): number => (line.has(row.id) ? 0 : row.thread === this.#thread.id ? 1 : 2);
-    const sorted = (rows as Owned[]).sort((a, b) => order(a) - order(b) || a.id - b.id);
     const taken: Set<number>[] = [new Set()];
     const owner = new Map<number, number>();
-    for (const { id, seq } of sorted) {
+    for (const { id, seq } of [...rows].sort((a, b) => order(a) - order(b) || a.id - b.id)) {
       let index = taken.findIndex((one) => !one.has(seq));
       if (index < 0) index = taken.push(new Set()) - 1;
       taken[index]?.add(seq);
       owner.set(id, index);
     }
     return { owner, highest: taken.map((seqs) => [...seqs].reduce((high, seq) => Math.max(high, seq), -1)) };
-  }
-
-  #threadsOf(ids: readonly number[]): number[] {
-    const find = this.#sql.prepare("SELECT thread FROM checkpoint WHERE id = ?").pluck();
-    return [...new Set(ids.map((id) => find.get(id) as number))];
   }
 
   #effectStretches(): Map<number, number[]> {
@@ -200,10 +197,7 @@ export class ThreadRows {
   #pruned(row: CheckpointRow): number {
     if (!this.#single) return row.pruned;
     const line = this.#sql
-      .prepare(
-        `WITH RECURSIVE line(id) AS (SELECT ? UNION ALL SELECT c.parent FROM checkpoint c JOIN line ON c.id = line.id WHERE c.parent IS NOT NULL)
-         SELECT count(*) - 1 + sum(pruned) FROM checkpoint WHERE id IN (SELECT id FROM line)`,
-      )
+      .prepare(`${parentLine} SELECT count(*) - 1 + sum(pruned) FROM checkpoint WHERE id IN (SELECT id FROM line)`)
       .pluck();
     return line.get(row.id) as number;
   }
@@ -264,40 +258,6 @@ export class ThreadRows {
       undone: !own || row.undone !== 0,
       result: { ...result, lessons: this.#told(JSON.stringify(result.lessons ?? [])) } as never,
       createdAt: row.created_at,
-    };
-  }
-
-  #lesson(row: { rewind: number; text: string; parts: string | null; covers: string | null; created_at: string }): Row {
-    return {
-      table: "lesson",
-      rewind: this.#rewinds.get(row.rewind) as number,
-      text: row.text,
-      parts: row.parts === null ? null : JSON.parse(row.parts),
-      covers: row.covers === null ? null : this.#told(row.covers),
-      createdAt: row.created_at,
-    };
-  }
-
-  #effect(row: EffectRow & { readonly result: string | null }): Row {
-    return {
-      table: "effect",
-      checkpoint: this.#numberOf(row.checkpoint),
-      seq: row.seq,
-      epoch: row.epoch,
-      call: row.thread === this.#thread.id ? row.call : null,
-      tool: row.tool,
-      class: row.class as "irreversible",
-      description: row.description,
-      arguments: row.arguments,
-      consumes: JSON.parse(row.consumes),
-      state: row.state,
-      result: row.result,
-      shown: row.shown,
-      note: row.note,
-      replays: row.replays === null ? null : (this.#effects.get(row.replays) ?? null),
-      consent: row.consent,
-      createdAt: row.created_at,
-      endedAt: row.ended_at,
     };
   }
 }
