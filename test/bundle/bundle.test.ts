@@ -177,6 +177,34 @@ describe("F-73: branches", () => {
     await arrived.thread("t").rewind({ to: "c0" });
   });
 
+  test("a branch knows the effects that its conversation tells of, and those that it does not", async () => {
+    const place = makePlace();
+    const rewind = await useRewind(place, { effects });
+    const act = async (one: Rewind, n: number) =>
+      (await one.thread("t").runTool({ tool: "mail", args: { n } }, () => `sent ${n}`)).status;
+    await rewind.thread("t").checkpoint({ context: context("m0") });
+    expect(await act(rewind, 0)).toBe("ran");
+    await rewind.thread("t").checkpoint({ context: context("m0", "m1") });
+    const [branch] = await rewind.fork("c1", { thread: "t" });
+    if (branch === undefined) throw new Error("no branch");
+    expect(await act(rewind, 1)).toBe("ran");
+    expect(await act(branch, 2)).toBe("ran");
+    await branch.thread("t").checkpoint({ context: context("m0", "m1", "b") });
+    expect(await act(rewind, 3)).toBe("ran");
+    const file = join(place.base, "b.bundle");
+    await branch.export({ to: file });
+    const target = makeTarget();
+    const made = await importBundle(file, { store: target.store, into: target.into("a") });
+    const arrived = await useRewind({ ...place, ...target, workspace: made.workspace }, { effects });
+    // As in the branch itself.
+    for (const one of [branch, arrived]) {
+      const outcomes: string[] = [];
+      for (const n of [0, 1, 2, 3]) outcomes.push(await act(one, n));
+      expect(outcomes).toEqual(["ran", "held", "ran", "held"]);
+    }
+    await branch.close();
+  });
+
   test("of two checkpoints with one number the head's line has it, the other is in a thread beside it", async () => {
     const { rewind, place, trees } = await makeExporter();
     const [branch] = await rewind.fork("c1", { thread: "t" });

@@ -286,15 +286,14 @@ describe.skipIf(lacking(...needed, "python"))("F-74: a machine that is not like 
     }
   });
 
-  test("what prune gives up while it is exported is in it all the same", async () => {
+  test("what is exported is not given up meanwhile", async () => {
     const { rewind, base } = await makeStage(tmpdir());
     const to = join(base, "meanwhile.bundle");
     const work = rewind.export({ to });
-    await sh(rewind, "echo 3 > third");
-    await rewind.thread("t").checkpoint();
-    const pruned = await rewind.prune({ keepLast: 1 });
-    expect(pruned.pruned.map((one) => one.id)).toContain("c0");
+    // As gc does behind a prune, where it has waited for the export for too long.
+    await rewind.environment.forget?.(() => false);
     expect(await work).toMatchObject({ checkpoints: 2 });
+    await rewind.thread("t").rewind({ to: "c0" });
     await endSession(rewind);
     const place = target();
     await importBundle(to, { store: place.store, into: place.workspace });
