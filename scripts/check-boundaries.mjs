@@ -6,7 +6,13 @@ import { fileURLToPath } from "node:url";
 const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts", "src/progress.ts"];
 
 /** Rooms whose changes of files must all be seen by write-faults.ts, and the files that see to it. */
-const watched = ["src/store/", "src/environment/directory/", "src/environment/sandbox/layers/", "src/fork.ts"];
+const watched = [
+  "src/store/",
+  "src/environment/directory/",
+  "src/environment/sandbox/layers/",
+  "src/bundle/",
+  "src/fork.ts",
+];
 const watchers = [
   "src/store/io.ts",
   "src/environment/directory/posix-native.ts",
@@ -25,17 +31,20 @@ export const rules = {
   "src/breathe.ts": [],
   "src/progress.ts": [],
   "src/native.ts": [],
+  "src/terminate.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],
   "src/environment/": ["src/store/", "src/native.ts"],
   "src/coordinator/": ["src/environment/environment.ts"],
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
+  "src/bundle/": ["src/store/", "src/environment/", "src/native.ts", "src/workspace.ts"],
   "src/wire/": [],
   "src/relay/": ["src/session/", "src/wire/"],
   "src/tools/": ["src/environment/environment.ts", "src/session/moment.ts", "src/session/texts.ts"],
   "src/conformance/": ["src/environment/environment.ts", "src/index.ts"],
   "src/rewind.ts": ["src/"],
   "src/environments.ts": ["src/"],
+  "src/bundles.ts": ["src/"],
   "src/fork.ts": ["src/"],
   "src/orphans.ts": ["src/"],
   "src/opened.ts": ["src/"],

@@ -72,6 +72,16 @@ export const faultPoints = {
   "sandbox.taken-up": 108,
   "apply.kept": 110,
   "apply.placed": 111,
+  "export.written": 120,
+  "export.placed": 121,
+  "import.verified": 122,
+  "import.objects-written": 123,
+  "import.state-landed": 124,
+  "import.images-landed": 125,
+  "import.folder-journaled": 126,
+  "import.folder-placed": 127,
+  "import.committed": 128,
+  "import.done": 129,
 } as const;
 
 export type FaultPoint = keyof typeof faultPoints;

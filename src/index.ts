@@ -1,5 +1,8 @@
 // The public face of AgentRewind. Adapters import only this.
 
+export type { Exported } from "./bundle/export.ts";
+export type { Imported } from "./bundle/import.ts";
+export { type ImportOptions, importBundle } from "./bundles.ts";
 export type { RunningTool } from "./coordinator/coordinator.ts";
 export type {
   Capabilities,
@@ -19,7 +22,7 @@ export type {
   RestoreOptions,
 } from "./environment/environment.ts";
 export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors.ts";
-export type { Branch, BranchInfo, BranchSource, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
+export type { Branch, BranchInfo, BranchSource, ExportRequest, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
 export type { Progress } from "./progress.ts";
 export { type OpenOptions, openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/alignment.ts";

@@ -1,4 +1,5 @@
 // What openRewind and a fork give back.
+import type { Exported } from "./bundle/export.ts";
 import type { Applied, ApplyOptions, Environment, Problem } from "./environment/environment.ts";
 import type { Pruned, PruneRequest } from "./session/prune.ts";
 import type { Thread } from "./session/thread.ts";
@@ -39,6 +40,12 @@ export interface Rewind extends AsyncDisposable {
   /** Opens a branch again. @throws UNKNOWN_BRANCH, BRANCH_ENDED, ENVIRONMENT_BUSY */
   branch(id: string): Promise<Branch>;
   /**
+   * Writes a thread, or one checkpoint of it, into one file with everything that it needs: conversation, files, processes, effects, lessons. It holds what is recorded; make a
+   * checkpoint first where something was changed since. `importBundle` brings it to life, here or on another machine. The file has mode 0600: it holds whatever these hold, secrets too.
+   * @throws BAD_ARGUMENT, NO_THREAD, UNKNOWN_CHECKPOINT, NOT_AVAILABLE, STORE_CORRUPT, DISK_FULL, WRITE_FAILED; then there is no such file
+   */
+  export(request: ExportRequest): Promise<Exported>;
+  /**
    * Gives up checkpoints of this workspace by number and age, then runs `gc`. Labelled checkpoints, heads, what an undo needs and where branches part stay.
    * @throws BAD_ARGUMENT, NO_THREAD, DISK_FULL
    */
@@ -53,8 +60,19 @@ export interface Rewind extends AsyncDisposable {
   gc(): Promise<Collected>;
   /** What is wrong in the store; [] when it is sound. */
   verify(): Promise<Finding[]>;
+  /** Everything that was recorded before the call is on disk when it resolves, a pair that is being captured included. @throws DISK_FULL, WRITE_FAILED, and what the capture throws */
+  durable(): Promise<void>;
   /** Waits for what is on its way to the disk, and frees the workspace for other writers. */
   close(): Promise<void>;
+}
+
+export interface ExportRequest {
+  /** The file, which is not there yet, outside of the workspace. */
+  readonly to: string;
+  /** Default: the thread most recently active. */
+  readonly thread?: string;
+  /** Id of one that is exported alone. Default: the whole thread. */
+  readonly checkpoint?: string;
 }
 
 export interface ForkRequest {

@@ -2,7 +2,7 @@
 import { channel } from "node:diagnostics_channel";
 
 export interface Progress {
-  readonly operation: "checkpoint" | "rewind" | "undo" | "adopt" | "align" | "fork";
+  readonly operation: "checkpoint" | "rewind" | "undo" | "adopt" | "align" | "fork" | "export" | "import";
   /** What is being done, in words: "reading the workspace". */
   readonly phase: string;
   /** Of `total`, where the phase counts something; else null. */

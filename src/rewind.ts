@@ -1,6 +1,7 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
 import { existsSync } from "node:fs";
 import { z } from "zod";
+import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
 import { type DirectorySettings, directorySettings } from "./environment/directory/programs/policy.ts";
 import type { Applied, ApplyOptions, Environment } from "./environment/environment.ts";
@@ -8,7 +9,7 @@ import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/optio
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
-import type { Rewind } from "./opened.ts";
+import type { ExportRequest, Rewind } from "./opened.ts";
 import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
@@ -31,6 +32,7 @@ import { giveReserve } from "./store/reserve.ts";
 import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { environmentsOf, findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
+import { onTerminate } from "./terminate.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
@@ -67,6 +69,11 @@ export interface OpenOptions extends EffectOptions {
    * its tools do in the workspace and in the world is not: end it. Refused while it is in the middle of a rewind.
    */
   readonly takeOver?: boolean;
+  /**
+   * On SIGTERM everything that was recorded, a pair that is being captured included, is brought to the disk; then the process ends as the signal ends it, `deadlineMs` later at the latest, done or not. A
+   * second SIGTERM ends it at once. Where the program listens to SIGTERM itself, it says when the process ends: `rewind.durable()` tells when it may. Default: SIGTERM is left alone.
+   */
+  readonly onTerminate?: { readonly deadlineMs: number };
   /** Bytes of the whole store above which this process warns once. 0: never. Default: `AGENTREWIND_SOFT_LIMIT`, else 20 GiB. */
   readonly softLimit?: number;
   /** Allows `/`, the home folder and its ancestors as workspace. */
@@ -100,6 +107,15 @@ const optionsSchema = z.strictObject({
     .optional(),
   ...effectOptions,
   takeOver: z.boolean().default(false),
+  // Longer ones no timer takes.
+  onTerminate: z
+    .strictObject({
+      deadlineMs: z
+        .int()
+        .min(0)
+        .max(2 ** 31 - 1),
+    })
+    .optional(),
   softLimit: z.int().min(0).optional(),
   allowBroadWorkspace: z.boolean().default(false),
 });
@@ -157,6 +173,17 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     const { catalog, objects } = store.open(id);
     const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
     const background = new Set<Promise<unknown>>();
+    /** Of these, what brings something recorded to the disk. */
+    const persisting = new Set<Promise<unknown>>();
+    /** Must have settled before the store is closed. */
+    const keepOpen = (work: Promise<unknown>): void => {
+      const settled = work.then(
+        () => {},
+        () => {},
+      );
+      background.add(settled);
+      void settled.then(() => background.delete(settled));
+    };
     let open = true;
     const deps: SessionDeps = {
       catalog,
@@ -184,12 +211,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       restoresChannels: new Map(),
       reached: new Map(),
       track(work) {
-        const settled = work.then(
-          () => {},
-          () => {},
-        );
-        background.add(settled);
-        void settled.then(() => background.delete(settled));
+        persisting.add(work);
+        const done = (): void => void persisting.delete(work);
+        work.then(done, done);
+        keepOpen(work);
       },
       assertOpen() {
         if (!open)
@@ -240,7 +265,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
         signal: closing.signal,
         askToSeal: (other) => (other === id ? seal() : askHolderToSeal(store.layout.locks, other)),
       });
-      deps.track(work);
+      keepOpen(work);
       const collected = await work;
       await deps.coordinator.exclusive(async () => environment.forget?.(catalog.isNamed));
       // Lets go of packs that are gone.
@@ -263,9 +288,21 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       if (kind !== "sandbox") return found;
       return [...found, ...asFindings(await orphansOf(store.layout, environmentsOf(store.sql, kind), id))];
     };
+    const exportTo: Rewind["export"] = (request: ExportRequest) => {
+      deps.assertOpen();
+      const work = exportThread({ deps, store, workspace, environmentId: id }, request);
+      keepOpen(work);
+      return work;
+    };
     const control = await serveControl(store.layout.locks, id, (request, mayBegin) =>
-      performControl(deps, { prune, seal, apply, verify }, forks.make, request, mayBegin),
+      performControl(deps, { prune, seal, apply, verify, export: exportTo }, forks.make, request, mayBegin),
     );
+    const durable = async (): Promise<void> => {
+      await Promise.all(persisting);
+      await store.syncLog();
+    };
+    const { onTerminate: terminable } = chosen;
+    const unlisten = terminable === undefined ? () => {} : onTerminate({ ...terminable, durable });
     const close = async (): Promise<void> => {
       if (!open) return;
       open = false;
@@ -282,6 +319,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       await store.settled();
       lock.release();
       store.close();
+      unlisten();
     };
     const rewind: Rewind = {
       workspace,
@@ -295,6 +333,11 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       prune,
       apply,
       gc,
+      export: exportTo,
+      async durable() {
+        deps.assertOpen();
+        await durable();
+      },
       fork: (checkpoint, options = {}) => forks.fork(checkpoint, options),
       branches: forks.list,
       branch: forks.branch,

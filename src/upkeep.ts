@@ -1,4 +1,5 @@
 // The composition root of gc: the store's own work, with what knows how a directory is stored.
+import { removeLeftOverAt } from "./bundle/arrivals.ts";
 import { snapshotKind } from "./environment/directory/reach.ts";
 import { isRewindError } from "./errors.ts";
 import { loadNative } from "./native.ts";
@@ -7,10 +8,11 @@ import { type Collected, collect, type GcOptions } from "./store/gc.ts";
 import type { Layout } from "./store/layout.ts";
 
 /** @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL, and the signal's reason */
-export function collectStore(
+export async function collectStore(
   layout: Layout,
   options: Omit<GcOptions, "layout" | "snapshots" | "punchHole">,
 ): Promise<Collected> {
+  await removeLeftOverAt(layout.root);
   return collect({ layout, snapshots: snapshotKind, punchHole: loadNative().native?.punchHole ?? null, ...options });
 }
 

@@ -70,3 +70,12 @@ export function requireApart(folder: string, workspace: string): void {
     { hint: "Name a folder outside of it, or leave it to us: the default is beside the store." },
   );
 }
+
+/** @param file the file's path, which need not be there. @throws BAD_ARGUMENT */
+export function requireOutside(file: string, workspace: string): void {
+  const path = realPath(file);
+  if (!isInside(path, workspace)) return;
+  throw new RewindError("BAD_ARGUMENT", `${path} lies inside the workspace ${workspace}, which would record it.`, {
+    hint: "Name a file elsewhere.",
+  });
+}

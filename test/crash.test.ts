@@ -270,9 +270,9 @@ describe("F-16, F-20 to F-24: killed at every step", () => {
   test("every fault point was hit", () => {
     // Those of branches are reached in test/fork.test.ts, those of effects and checks in test/effects/crash.test.ts,
     // those of layers in test/sandbox/layers-crash.test.ts, those of apply in test/sandbox/apply.test.ts,
-    // those of a sandbox's life in test/sandbox/crash.test.ts.
+    // those of a sandbox's life in test/sandbox/crash.test.ts, those of bundles in test/bundle/crash.test.ts and test/sandbox/bundle.test.ts.
     const own = (Object.keys(faultPoints) as FaultPoint[]).filter(
-      (point) => !/^(fork|branch|effect|verify|layers|apply|life|image|sandbox)\./.test(point),
+      (point) => !/^(fork|branch|effect|verify|layers|apply|life|image|sandbox|export|import)\./.test(point),
     );
     const never = own.filter((point) => !hit.has(point));
     expect(never).toEqual([]);

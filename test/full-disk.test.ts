@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import type { Rewind } from "agentrewind";
+import { importBundle, type Rewind } from "agentrewind";
 import { expect, test } from "vitest";
 import { lacking } from "./capabilities.ts";
 import { digestTree } from "./helpers/digest.ts";
@@ -100,6 +100,9 @@ when(`of the store, to the last byte: it cannot be opened, and that is said${tit
   }),
 );
 
+/** Each comes to a place of its own. */
+let imports = 0;
+
 const attempts: readonly {
   name: string;
   prepare?: (rewind: Rewind) => Promise<unknown>;
@@ -117,6 +120,34 @@ const attempts: readonly {
     name: "undo",
     prepare: (rewind) => rewind.thread("t").rewind({ to: "c0" }),
     run: (rewind) => rewind.thread("t").undo(),
+  },
+  {
+    name: "export to it",
+    run: async ({ workspace, export: exportTo }) => {
+      const to = join(workspace, "../small/t.bundle");
+      await exportTo({ to });
+      fs.rmSync(to);
+    },
+  },
+  {
+    name: "import",
+    async prepare({ workspace }) {
+      const [other, file] = [join(workspace, "../other"), join(workspace, "../t.bundle")];
+      fs.rmSync(file, { force: true });
+      imports++;
+      fs.mkdirSync(other, { recursive: true });
+      fs.writeFileSync(join(other, "random"), randomBytes(300_000));
+      const rewind = await useRewind({ base: "", workspace: other, store: join(workspace, "../other-store") });
+      await rewind.thread("t").checkpoint({ context: context("m0", `${Math.random()}`) });
+      await rewind.export({ to: file, checkpoint: rewind.thread("t").head as string });
+      await endSession(rewind);
+    },
+    async run({ workspace }) {
+      const into = join(workspace, `../imported-${imports}`);
+      await importBundle(join(workspace, "../t.bundle"), { store: join(workspace, "../small/store"), into });
+      const made = await useRewind({ base: "", workspace: into, store: join(workspace, "../small/store") });
+      await endSession(made);
+    },
   },
   {
     name: "prune with its gc",

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Branch, Rewind } from "agentrewind";
+import { type Branch, importBundle, type Rewind } from "agentrewind";
 import { describe, expect, test } from "vitest";
 import { loadNative } from "../src/native.ts";
 import { armWriteFault } from "../src/write-faults.ts";
@@ -74,6 +74,14 @@ async function makeBranch(scene: Scene): Promise<void> {
   writeFileSync(join(into, "a"), `branch ${scene.round}`);
   scene.branch = { made, tree: digestTree(into) };
 }
+
+const bundleOf = ({ place, round }: Scene): string => join(place.base, `bundle-${round}`);
+const importedTo = ({ place, round }: Scene): string => join(place.base, `imported-${round}`);
+/** Of what was not finished. */
+const leftOver = ({ place }: Scene): string[] => [
+  ...readdirSync(place.base).filter((name) => name.startsWith(".")),
+  ...(existsSync(join(place.store, "imports")) ? readdirSync(join(place.store, "imports")) : []),
+];
 
 const stateOf = ({ rewind, branch }: Scene): string | undefined =>
   rewind.branches().find((one) => one.id === branch?.made.id)?.state;
@@ -180,6 +188,55 @@ const operations: readonly Operation[] = [
       expect(scene.branch?.tree.length).toBeGreaterThan(5);
       expect(await scene.branch?.made.verify()).toEqual([]);
       await scene.branch?.made.abandon();
+    },
+    tree: (_scene, _first, before) => before,
+  },
+  {
+    name: "export",
+    withoutAddon: true,
+    async prepare(scene) {
+      spoil(scene);
+      await scene.rewind.thread("t").checkpoint({ context: { messages: messages(scene.round) } });
+    },
+    run: (scene) => scene.rewind.export({ to: bundleOf(scene) }),
+    failed(scene) {
+      expect(existsSync(bundleOf(scene)), "there is none").toBe(false);
+      expect(leftOver(scene)).toEqual([]);
+    },
+    async succeeded(scene) {
+      await importBundle(bundleOf(scene), { store: join(scene.place.base, "other"), into: importedTo(scene) });
+      expect(digestTree(importedTo(scene))).toEqual(scene.digest());
+    },
+    tree: (_scene, _first, before) => before,
+  },
+  {
+    name: "import",
+    oneOf: { typescript: 3, addon: 4 },
+    async prepare(scene) {
+      const other = join(scene.place.base, "other");
+      spoil(scene);
+      const rewind = await useRewind({ ...scene.place, store: other });
+      await rewind.thread("t").checkpoint({ context: { messages: messages(scene.round) } });
+      await rewind.export({ to: bundleOf(scene) });
+      await endSession(rewind);
+    },
+    async run(scene) {
+      if (!existsSync(importedTo(scene)))
+        await importBundle(bundleOf(scene), { store: scene.place.store, into: importedTo(scene) });
+    },
+    // All of it is there, and the disk has not said so.
+    ended: (scene) => existsSync(importedTo(scene)),
+    failed(scene) {
+      expect(leftOver(scene).filter((name) => !name.startsWith("e"))).toEqual([]);
+    },
+    async succeeded(scene) {
+      expect(digestTree(importedTo(scene))).toEqual(scene.digest());
+      expect(leftOver(scene)).toEqual([]);
+      const imported = await useRewind({ ...scene.place, workspace: importedTo(scene) });
+      expect((await imported.thread("t").context(imported.thread("t").head as string)).messages).toEqual(
+        messages(scene.round),
+      );
+      await endSession(imported);
     },
     tree: (_scene, _first, before) => before,
   },

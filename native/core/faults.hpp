@@ -64,7 +64,28 @@ namespace agentrewind {
   X(layersResetMade, 96, "layers.reset-made") \
   X(layersResetDone, 97, "layers.reset-done") \
   X(layersDropped, 98, "layers.dropped") \
-  X(layersForked, 99, "layers.forked")
+  X(layersForked, 99, "layers.forked") \
+  X(lifeGroupMade, 100, "life.group-made") \
+  X(lifeBegun, 101, "life.begun") \
+  X(lifeRestored, 102, "life.restored") \
+  X(lifeEnded, 103, "life.ended") \
+  X(imageBegun, 104, "image.begun") \
+  X(imageFrozen, 105, "image.frozen") \
+  X(imageCommitted, 106, "image.committed") \
+  X(sandboxParked, 107, "sandbox.parked") \
+  X(sandboxTakenUp, 108, "sandbox.taken-up") \
+  X(applyKept, 110, "apply.kept") \
+  X(applyPlaced, 111, "apply.placed") \
+  X(exportWritten, 120, "export.written") \
+  X(exportPlaced, 121, "export.placed") \
+  X(importVerified, 122, "import.verified") \
+  X(importObjectsWritten, 123, "import.objects-written") \
+  X(importStateLanded, 124, "import.state-landed") \
+  X(importImagesLanded, 125, "import.images-landed") \
+  X(importFolderJournaled, 126, "import.folder-journaled") \
+  X(importFolderPlaced, 127, "import.folder-placed") \
+  X(importCommitted, 128, "import.committed") \
+  X(importDone, 129, "import.done")
 
 enum class FaultPoint : unsigned {
 #define AGENTREWIND_FAULT_NUMBER(name, number, text) name = number,

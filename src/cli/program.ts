@@ -114,6 +114,29 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("export [id]")
+    .description("write the thread, or one checkpoint of it, into one file: conversation, files, processes, effects")
+    .requiredOption("--to <file>", "the new file, outside of the workspace; it holds whatever these hold, secrets too")
+    .action((id: string | undefined, options, command: Command) =>
+      start(command, async (global) => (await import("./export.ts")).exportBundle(global, id, options)),
+    );
+
+  program
+    .command("import <file>")
+    .description("make a workspace with the thread that such a file holds; import only from whom you trust")
+    .option("--into <dir>", "the new workspace (default: the path that it had)")
+    .addOption(
+      new Option("--processes <fate>", "what becomes of a sandbox's processes (default: restore)").choices([
+        "restore",
+        "relaunch",
+        "stop",
+      ]),
+    )
+    .action((file: string, options, command: Command) =>
+      start(command, async (global) => (await import("./import.ts")).importBundle(global, file, options)),
+    );
+
+  program
     .command("exec <command...>")
     .usage("[options] -- CMD...")
     .description("run a command in the workspace, with a checkpoint before and after")

@@ -147,6 +147,42 @@ export interface DirectoryEntry {
   readonly type: "file" | "directory" | "symlink" | "other";
 }
 
+/** A state as a snapshot of a directory (docs/format.md, Files) among the store's objects. */
+export interface PortableFiles {
+  /** The snapshot's name. */
+  readonly name: string;
+  /** What of the state it does not hold, and why. */
+  readonly problems: readonly Problem[];
+}
+
+/** What a bundle needs of an environment whose states lie outside of the store's objects. */
+export interface Portable {
+  /** No state is given up until the result is called. */
+  hold(): () => void;
+  /** @param name `manifest.files` */
+  files(name: string): Promise<PortableFiles>;
+  /** @param name `manifest.processes`. Host path of the folder that holds the image. */
+  image(name: string): string;
+  /** Files that the processes of an image have open or mapped, and that no state holds: they must be the same where the processes go on. */
+  programs(name: string): Promise<readonly Program[]>;
+  /** The workspace below everything that was changed. */
+  base(): Promise<PortableFiles>;
+  /** JSON: how it is opened again. */
+  readonly opened: {
+    readonly workspace: string;
+    readonly overlays: readonly { path: string; name: string }[];
+    readonly options: object;
+  };
+}
+
+export interface Program {
+  /** Absolute, inside. */
+  readonly path: string;
+  readonly size: number;
+  /** SHA-256 in hex. */
+  readonly digest: string;
+}
+
 /** Can this kind of environment run here? Three answers; asked before the first effect. */
 export interface ProbeResult {
   readonly status: "available" | "unsupported" | "inconclusive";
@@ -220,6 +256,8 @@ export interface Environment {
   apply?(options?: ApplyOptions): Promise<Applied>;
   /** Gives up stored states that nobody needs any more, where they lie outside of the store's objects. */
   forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
+  /** Where it is missing, `manifest.files` names a snapshot of a directory among the store's objects, or there are no bundles of it. */
+  readonly portable?: Portable;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */
   path(path: string): string | null;
   /** Objects that the manifest needs and that are missing or damaged; [] when sound. */

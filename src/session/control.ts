@@ -37,6 +37,7 @@ const commands = {
     threads: z.array(threadName).optional(),
     dryRun: z.boolean().optional(),
   }),
+  export: z.strictObject({ thread: threadName, to: z.string().min(1), checkpoint: z.string().optional() }),
   /** From gc: the packs of this environment are written no more. */
   seal: z.strictObject({}),
   apply: z.strictObject({
@@ -58,6 +59,7 @@ export interface Upkeep {
   seal(): Promise<boolean>;
   apply(request: ApplyOptions): Promise<Applied>;
   verify(): Promise<Finding[]>;
+  export(request: { readonly thread: string; readonly to: string; readonly checkpoint?: string }): Promise<unknown>;
 }
 
 /** @throws CONTROL_FAILED for a request that is not understood, CLOSED when its caller has gone, and what the operation throws */
@@ -92,6 +94,7 @@ export async function performControl(
     const { thread: _, ...wanted } = given;
     return upkeep.apply(wanted as ApplyOptions);
   }
+  if (request.command === "export") return upkeep.export(given as Parameters<Upkeep["export"]>[0]);
   const thread = new Thread(deps, given.thread, opaqueSerializer);
   const requireWaiting = (): void => {
     if (!mayBegin())

@@ -87,7 +87,7 @@ export function* contextObjects(objects: ObjectReader, name: string): Generator<
 }
 
 /** How gc walks a context (reach.ts). */
-const messagesKind: Kind = {
+export const messagesKind: Kind = {
   bit: kindBit.messages,
   edges: (bytes, visit) =>
     chunkEdges(
@@ -96,7 +96,7 @@ const messagesKind: Kind = {
       (item) => visit(content, item),
     ),
 };
-const channelsKind: Kind = {
+export const channelsKind: Kind = {
   bit: kindBit.channels,
   edges: (bytes, visit) =>
     chunkEdges(

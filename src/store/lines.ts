@@ -8,7 +8,7 @@ export const checkpointSelect = `
   LEFT JOIN manifest m ON m.id = c.manifest LEFT JOIN manifest f ON f.id = c.tools_from`;
 
 /** From a checkpoint back to the first. */
-const parentLine = `WITH RECURSIVE line(id) AS (
+export const parentLine = `WITH RECURSIVE line(id) AS (
   SELECT ? UNION ALL SELECT c.parent FROM checkpoint c JOIN line ON c.id = line.id WHERE c.parent IS NOT NULL)`;
 
 export function openLines({ get, all }: Statements, environment: string) {

@@ -65,6 +65,32 @@ describe.each(kinds)("F-61, F-62, F-63: layers of kind $kind", ({ kind, lacks })
     return { place, layers, at: (path) => join(layers.live(), path) };
   }
 
+  when("sockets come back too, and are in the way of nothing", async () => {
+    const { layers, at } = await open();
+    fs.mkdirSync(at("root/d"), { recursive: true });
+    fs.writeFileSync(at("root/f"), "1");
+    const folder = fs.openSync(at("root/d"), "r");
+    native.makeNode(folder, Buffer.from("sock"), 0o140640, 0, 0);
+    fs.closeSync(folder);
+    fs.chownSync(at("root/d/sock"), 1234, 4321);
+    run(layers.live(), "touch -d '2020-01-02 03:04:05.123456789' root/d/sock root/d");
+    const stat = (): fs.BigIntStats => fs.lstatSync(at("root/d/sock"), { bigint: true });
+    const { mode, uid, gid, mtimeNs } = stat();
+    const folderTime = fs.lstatSync(at("root/d"), { bigint: true }).mtimeNs;
+    const one = await layers.snapshot();
+    expect(one.problems).toEqual([]);
+    fs.rmSync(at("root/d"), { recursive: true });
+    const other = await layers.snapshot();
+    for (let round = 0; round < 2; round++) {
+      await layers.reset(one.name);
+      expect(stat()).toMatchObject({ mode, uid, gid, mtimeNs });
+      expect(fs.lstatSync(at("root/d"), { bigint: true }).mtimeNs).toBe(folderTime);
+      expect((await layers.snapshot()).name).toBe(one.name);
+      await layers.reset(other.name);
+      expect(fs.readdirSync(at("root"))).toEqual(["f"]);
+    }
+  });
+
   when("come back as they were: every kind of entry, owners, modes, times, attributes, hard links", async () => {
     const { layers, at } = await open();
     fs.mkdirSync(at("root/d"), { recursive: true });

@@ -6,12 +6,12 @@ import { chunkEdges } from "../../store/sequence.ts";
 import { decodeBlock } from "./block.ts";
 import { decodeEntry, type Entry, entryFlag, entryType } from "./entry.ts";
 
-const blocks: Kind = {
+export const blocksKind: Kind = {
   bit: kindBit.blocks,
   edges: (bytes, visit) =>
     chunkEdges(
       bytes,
-      (hash) => visit(blocks, hash),
+      (hash) => visit(blocksKind, hash),
       (item) => {
         const block = decodeBlock(item);
         if (block.content !== null) visit(content, block.content);
@@ -19,12 +19,12 @@ const blocks: Kind = {
     ),
 };
 
-const tree: Kind = {
+export const treeKind: Kind = {
   bit: kindBit.tree,
   edges: (bytes, visit) =>
     chunkEdges(
       bytes,
-      (hash) => visit(tree, hash),
+      (hash) => visit(treeKind, hash),
       (item) => entryEdge(decodeEntry(item), visit),
     ),
 };
@@ -36,8 +36,8 @@ export const snapshotKind: Kind = {
 
 function entryEdge(entry: Entry, visit: (kind: Kind, hash: Hash) => void): void {
   if (entry.content === null) return;
-  if (entry.type === entryType.directory) visit(tree, entry.content);
-  else visit((entry.flags & entryFlag.blocks) === 0 ? content : blocks, entry.content);
+  if (entry.type === entryType.directory) visit(treeKind, entry.content);
+  else visit((entry.flags & entryFlag.blocks) === 0 ? content : blocksKind, entry.content);
 }
 
 /** True when everything of the snapshot is in the store and stays: a scan may build on it (F-33). Ask inside of a use. */

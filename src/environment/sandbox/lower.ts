@@ -109,7 +109,7 @@ class Folder {
   }
 }
 
-function absentAsNull<T>(look: () => T): T | null {
+export function absentAsNull<T>(look: () => T): T | null {
   try {
     return look();
   } catch (error) {

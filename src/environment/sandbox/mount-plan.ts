@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
 import { mountTable } from "./mount-table.ts";
 import type { SandboxPlace } from "./options.ts";
+import type { Arrangement } from "./park.ts";
 import type { Overlay } from "./view.ts";
 
 /** Seen by nobody inside: with these a process could act as the user elsewhere. */
@@ -24,7 +25,7 @@ const credentials = [
 /** What a sandbox has of its own at these paths. */
 const replaced = ["/tmp", "/dev", "/proc", "/sys", "/run/agentrewind"];
 
-const isBelow = (path: string, folder: string): boolean =>
+export const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 
 /** The overlays, that of "/" first; parents before what is mounted below them. @throws BAD_ARGUMENT */
@@ -55,7 +56,7 @@ export function planOverlays(
   ];
 }
 
-/** The overlay in which a path lies, absolute inside, and the path below it. */
+/** The overlay through which a path is seen, absolute inside, and the path below it. */
 export function overlayOf<T extends Pick<Overlay, "path">>(
   overlays: readonly T[],
   path: string,
@@ -64,6 +65,22 @@ export function overlayOf<T extends Pick<Overlay, "path">>(
     .filter((one) => isBelow(path, one.path))
     .sort((a, b) => b.path.length - a.path.length)[0] as T;
   return { overlay, below: path.slice(overlay.path === "/" ? 1 : overlay.path.length + 1) };
+}
+
+/** What a sandbox has of its own there, or has anew. */
+export const isOwn = (path: string, { path: overlay }: Pick<Overlay, "path">): boolean =>
+  overlay === "/" && replaced.some((one) => isBelow(path, one));
+
+/** Of a sandbox that came from elsewhere: the same paths inside, over what this machine has there. @throws BAD_ARGUMENT */
+export function arrangedOverlays(
+  { workspace, rootfs }: Pick<SandboxPlace, "workspace" | "rootfs">,
+  arrangement: Arrangement,
+): Omit<Overlay, "kept">[] {
+  return arrangement.overlays.map(({ path, name }) => {
+    if (path === arrangement.workspace) return { path, name, lower: workspace };
+    if (path === "/") return { path, name, lower: rootfs === undefined ? "/" : realPath(rootfs) };
+    return { path, name, lower: realPath(path) };
+  });
 }
 
 export function planHidden({ store, hide = [] }: SandboxPlace): string[] {

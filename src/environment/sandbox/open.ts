@@ -9,10 +9,10 @@ import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
 import { openLayers, probeBtrfs } from "./layers/open.ts";
 import type { LifePlan } from "./life.ts";
-import { planHidden, planOverlays } from "./mount-plan.ts";
+import { arrangedOverlays, planHidden, planOverlays } from "./mount-plan.ts";
 import { cgroup2Mount } from "./mount-table.ts";
 import type { SandboxPlace } from "./options.ts";
-import { ParkingNote } from "./park.ts";
+import { type Arrangement, ParkingNote } from "./park.ts";
 import { ImageStore } from "./processes/image-store.ts";
 import { kernelFeatures } from "./processes/kernel-features.ts";
 import { sandboxProgram } from "./program.ts";
@@ -22,9 +22,10 @@ import { findCriu, findMkfsBtrfs } from "./tools.ts";
 /** @throws NOT_AVAILABLE where this machine cannot make one; the message says what it lacks */
 export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   const said = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const place = { ...new ParkingNote(given.store, given.id).options(), ...said } as SandboxPlace;
-  const { overlays, ...planned } = await planLife(place);
-  const { layers, lacks } = await openTheLayers(place, planned.native);
+  const note = new ParkingNote(given.store, given.id);
+  const place = { ...note.options(), ...said } as SandboxPlace;
+  const { overlays, ...planned } = await planLife(place, note.arrangement());
+  const { layers, lacks } = await openTheLayers(place, planned);
   const plan: LifePlan = {
     ...planned,
     overlays: overlays.map((one) => ({ ...one, kept: join(layers.kept, one.name) })),
@@ -36,7 +37,7 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   const host = new HostFiles({
     native: plan.native,
     overlays: plan.overlays,
-    folders: [place.workspace, ...(place.mounts ?? [])],
+    folders: [plan.workspace, ...(place.mounts ?? [])],
     hidden: plan.hide,
     file: join(place.store, "sandboxes", `${place.id}.host`),
   });
@@ -45,7 +46,8 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
 
 type Planned = Omit<LifePlan, "overlays"> & { readonly overlays: ReturnType<typeof planOverlays> };
 
-async function planLife(place: SandboxPlace): Promise<Planned> {
+/** @throws NOT_AVAILABLE where this machine lacks what no sandbox can do without */
+export function requireMachine(): { readonly native: Native; readonly program: string; readonly mount: string } {
   const loaded = loadNative();
   const program = sandboxProgram();
   const mount = process.platform === "linux" ? cgroup2Mount() : undefined;
@@ -53,13 +55,18 @@ async function planLife(place: SandboxPlace): Promise<Planned> {
   if (process.getuid?.() !== 0) throw unavailable("it needs root");
   if (program === undefined) throw unavailable("the program for sandboxes was not built");
   if (mount === undefined) throw unavailable("cgroup v2 is not mounted");
-  const overlays = planOverlays(place);
+  return { native: loaded.native, program, mount };
+}
+
+async function planLife(place: SandboxPlace, arrangement: Arrangement | undefined): Promise<Planned> {
+  const { native, program, mount } = requireMachine();
+  const overlays = arrangement === undefined ? planOverlays(place) : arrangedOverlays(place, arrangement);
   const { tool, reason } = await findCriu();
   const { processes = tool === null ? "relaunch" : "restore" } = place;
   if (processes === "restore" && tool === null) throw unavailable(`processes cannot be restored: ${reason}`);
   return {
     keeper: Keeper.open(program),
-    native: loaded.native,
+    native,
     group: new SandboxGroup(mount, place.id, place.limits),
     program,
     overlays,
@@ -67,14 +74,17 @@ async function planLife(place: SandboxPlace): Promise<Planned> {
     hostname: "sandbox",
     network: place.network ?? "host",
     noNewPrivs: place.noNewPrivs ?? false,
-    workspace: place.workspace,
+    workspace: arrangement?.workspace ?? place.workspace,
     criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },
     processes,
     whyNoMemory: processes === "restore" ? "" : tool === null ? reason : "its memory is not kept",
   };
 }
 
-async function openTheLayers(place: SandboxPlace, native: Native): Promise<{ layers: Layers; lacks: string[] }> {
+export async function openTheLayers(
+  place: Pick<SandboxPlace, "store" | "id" | "objects">,
+  { native }: Pick<LifePlan, "native">,
+): Promise<{ layers: Layers; lacks: string[] }> {
   const { store, id, objects } = place;
   const mkfs = (await findMkfsBtrfs()).tool?.command;
   const kind = probeBtrfs(native, store, mkfs).status === "available" ? "btrfs" : "copy";

@@ -1,7 +1,8 @@
 // What a sandbox must know when it is opened again: how its last owner left it (F-65).
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { makeFolder, replaceFile, writeAll } from "../../store/io.ts";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { makeFolder, replaceFile, syncFile, syncFolder, writeAll } from "../../store/io.ts";
 import type { Manifest } from "../environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./options.ts";
 
@@ -9,6 +10,21 @@ export interface Parked {
   /** Closed in order: the live folder is as it was, and these processes belong to it; null where none ran. */
   readonly processes: string | null;
   readonly files: string | null;
+}
+
+const arrangementSchema = z.strictObject({
+  /** Where the workspace lies inside. */
+  workspace: z.string(),
+  overlays: z.array(z.strictObject({ path: z.string(), name: z.string() })),
+});
+/** Of a sandbox that came from elsewhere: its processes know its paths as they were there. */
+export type Arrangement = z.infer<typeof arrangementSchema>;
+
+interface Note {
+  readonly parked: Parked | null;
+  readonly options?: unknown;
+  readonly arrangement?: unknown;
+  readonly told?: string;
 }
 
 export class ParkingNote {
@@ -35,17 +51,34 @@ export class ParkingNote {
     return this.#content()?.parked ?? undefined;
   }
 
-  #content(): { parked: Parked | null; options?: unknown; told?: string } | undefined {
+  /** undefined where all paths inside are those of the host. */
+  arrangement(): Arrangement | undefined {
+    return arrangementSchema.safeParse(this.#content()?.arrangement).data;
+  }
+
+  #content(): Note | undefined {
     if (!existsSync(this.#path)) return undefined;
     try {
-      return JSON.parse(readFileSync(this.#path, "utf8")) as { parked: Parked | null };
+      return JSON.parse(readFileSync(this.#path, "utf8")) as Note;
     } catch {
       return undefined;
     }
   }
 
-  async write(parked: Manifest | null, options: SandboxOptions, told = this.told()): Promise<void> {
-    const bytes = Buffer.from(JSON.stringify({ parked, options, told }));
+  /** What was written survives a power loss when it resolves. */
+  async sync(): Promise<void> {
+    await syncFile(this.#path);
+    await syncFolder(dirname(this.#path));
+  }
+
+  /** What is not given of `more` stays as it is. */
+  async write(
+    parked: Manifest | null,
+    options: SandboxOptions,
+    more: { readonly told?: string; readonly arrangement?: Arrangement } = {},
+  ): Promise<void> {
+    const { told = this.told(), arrangement = this.arrangement() } = more;
+    const bytes = Buffer.from(JSON.stringify({ parked, options, told, arrangement } satisfies Note));
     await replaceFile(this.#path, async (fd) => {
       writeAll(fd, bytes, 0);
       return bytes.length;

@@ -1,17 +1,13 @@
 // Puts single paths of a stored state into a running sandbox, with all below them: owners, modes, times, attributes and links as they were.
 import { spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { closeSync, constants, lstatSync, mkdirSync, openSync, rmdirSync } from "node:fs";
+import { closeSync, constants, lstatSync, mkdirSync, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../errors.ts";
 import type { Native } from "../../native.ts";
-import { makeFolder } from "../../store/io.ts";
+import { withMerged } from "./merged-view.ts";
 import { overlayOf } from "./mount-plan.ts";
 import type { Overlay } from "./view.ts";
-import { escaped, foldersOf, lowersOf } from "./view.ts";
-
-const detach = 2;
-const readOnly = 1;
+import { foldersOf, lowersOf } from "./view.ts";
 
 export interface PutOptions {
   readonly native: Native;
@@ -42,31 +38,13 @@ export async function putPaths(options: PutOptions): Promise<void> {
     const { overlay, below } = overlayOf(overlays, path);
     if (own !== undefined && overlay.path === "/")
       await putPath(options, path, join(state, own[1]), path.slice(own[0].length + 1));
-    else await withView(options, overlay, (view) => putPath(options, path, view, below));
-  }
-}
-
-/** The merged view of an overlay in a state, which nobody can write to. */
-async function withView<T>(
-  { native, scratch, state }: PutOptions,
-  overlay: Overlay,
-  work: (view: string) => Promise<T>,
-): Promise<T> {
-  makeFolder(scratch, 0o700);
-  const view = join(scratch, `view-${randomBytes(6).toString("hex")}`);
-  mkdirSync(view, { mode: 0o700 });
-  const target = Buffer.from(view);
-  try {
-    const folders = [foldersOf(state, overlay.name).upper, ...lowersOf(overlay)];
-    const data = `lowerdir=${folders.map(escaped).join(":")}`;
-    await native.mount(Buffer.from("overlay"), target, Buffer.from("overlay"), readOnly, Buffer.from(data));
-    try {
-      return await work(view);
-    } finally {
-      await native.unmount(target, detach);
-    }
-  } finally {
-    rmdirSync(view);
+    else
+      await withMerged(
+        options.native,
+        options.scratch,
+        [foldersOf(state, overlay.name).upper, ...lowersOf(overlay)],
+        (view) => putPath(options, path, view, below),
+      );
   }
 }
 

@@ -24,6 +24,7 @@ import type { LifePlan } from "./life.ts";
 import { SandboxLives } from "./lives.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
+import { type SandboxPortable, sandboxPortable } from "./portable.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { captureTree, foreseen } from "./processes/tree.ts";
 import { covers, SandboxPaths, without } from "./sandbox-paths.ts";
@@ -51,6 +52,7 @@ const nothing: FileChanges = { added: [], removed: [], changed: [], mode: [], ty
 export class Sandbox implements Environment {
   readonly kind = "sandbox";
   readonly capabilities: Environment["capabilities"];
+  readonly portable: SandboxPortable;
   readonly #place: SandboxPlace;
   readonly #plan: LifePlan;
   readonly #layers: Layers;
@@ -76,7 +78,7 @@ export class Sandbox implements Environment {
     this.#layers = layers;
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
-    this.#files = new TreeFiles(plan.native, place.workspace, () => `/proc/${this.#lives.alive.pid}/root`);
+    this.#files = new TreeFiles(plan.native, plan.workspace, () => `/proc/${this.#lives.alive.pid}/root`);
     this.#paths = new SandboxPaths(plan, layers);
     const onAnew = (lost: Problem): void => {
       this.#last = undefined;
@@ -84,6 +86,10 @@ export class Sandbox implements Environment {
     };
     this.#states = new SandboxStates(place, plan, layers, images);
     this.#lives = new SandboxLives({ plan, layers, images, onAnew });
+    this.portable = sandboxPortable({
+      ...{ place, plan, layers, images, options: this.#options() },
+      told: (one) => this.#paths.told(one),
+    });
     const processes = plan.processes === "restore";
     this.capabilities = {
       files: true,
@@ -230,6 +236,7 @@ export class Sandbox implements Environment {
 
   /** Gives up the states and images that nobody names any more. */
   async forget(isNeeded: (half: "files" | "processes", name: string) => boolean): Promise<void> {
+    if (this.portable.isHeld()) return;
     for (const name of this.#layers.names())
       if (name !== this.#last?.files && !isNeeded("files", name)) await this.#layers.drop(name);
     for (const name of this.#images.names())
@@ -267,7 +274,7 @@ export class Sandbox implements Environment {
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
     const told = await this.#sayUnapplied();
-    await this.#note.write(parked ?? { files: null, processes: null }, this.#options(), told);
+    await this.#note.write(parked ?? { files: null, processes: null }, this.#options(), { told });
     fault("sandbox.parked");
   }
 

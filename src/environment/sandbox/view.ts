@@ -19,7 +19,8 @@ export interface Overlay {
 }
 
 /** What lies below an overlay's upper folder, the topmost first. */
-export const lowersOf = ({ kept, lower }: Overlay): string[] => (existsSync(kept) ? [kept, lower] : [lower]);
+export const lowersOf = ({ kept, lower }: Pick<Overlay, "lower"> & Partial<Pick<Overlay, "kept">>): string[] =>
+  kept !== undefined && existsSync(kept) ? [kept, lower] : [lower];
 
 export interface ViewOptions {
   /** Host path of the live folder. */

@@ -24,6 +24,7 @@ import { compareTrees, findEntry, readSnapshot } from "../../directory/tree.ts";
 import type { Environment, Problem } from "../../environment.ts";
 import { isScratch } from "./difference.ts";
 import { type LayerDifference, type LayerEntry, type LayerSnapshot, type Layers, workSuffix } from "./layers.ts";
+import { isOfSocket, restoreLayers } from "./sockets.ts";
 
 /*
  * In the sandbox's folder (F-62): `live`; in `states` an empty file for each state, named as the directory engine names it (so the same state has the same name, always); and while a
@@ -104,7 +105,9 @@ class CopyLayers implements Layers {
         this.#states.add(name);
       }
       fault("layers.snapshot-made");
-      const raw = problems.map(({ path, reason }) => ({ path: fromDisplay(path), reason }));
+      const raw = problems
+        .filter((one) => !isOfSocket(one))
+        .map(({ path, reason }) => ({ path: fromDisplay(path), reason }));
       return { name, bytes: known ? 0 : bytes, problems: raw };
     });
   }
@@ -151,8 +154,7 @@ class CopyLayers implements Layers {
       makeNewFolder(this.#live, 0o700);
     } else {
       makeFolder(this.#live, 0o700);
-      const { notRestored } = await this.#directory.restore({ files: name, processes: null });
-      const [first] = notRestored;
+      const [first] = await restoreLayers(this.#directory, this.#live, this.#options.objects, name);
       if (first !== undefined) throw incomplete(first);
     }
     remove(this.#path("target"));

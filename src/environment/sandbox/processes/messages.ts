@@ -65,7 +65,11 @@ const internetSocket = {
 } as const satisfies Table;
 
 /** fdinfo.proto: one open file, and one descriptor of a process that refers to it. */
-export const file = { id: [2, "int"], isk: [4, internetSocket] } as const satisfies Table;
+export const file = {
+  id: [2, "int"],
+  reg: [3, { name: [6, "string"] }],
+  isk: [4, internetSocket],
+} as const satisfies Table;
 export const descriptor = { id: [1, "int"], type: [3, "int"], fd: [4, "int"] } as const satisfies Table;
 
 /** core.proto: what identifies a process. */
