@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import type { Environment } from "agentrewind";
 import { Keeper } from "../../src/environment/sandbox/keeper.ts";
 import { pythonArguments, pythonPath } from "../helpers/python.ts";
@@ -115,9 +116,51 @@ export function differences(before: unknown, after: unknown, path = "", found: s
   if (isObject(before) && isObject(after)) {
     for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
       differences(before[key], after[key], `${path}/${key}`, found);
-  } else found.push(`${path}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`);
+  } else found.push(`${path}: ${short(before)} -> ${short(after)}`);
   return found;
 }
 
 const mostShown = 40;
+const longest = 300;
+const short = (value: unknown): string => String(JSON.stringify(value)).slice(0, longest);
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
+/** Calls in which a thread waits for another one's doing and for no clock, by their numbers on x86-64: read, wait4, pause, accept, futex, sigsuspend, open, flock, fcntl. */
+const waiting = /^(?:0|61|34|43|288|130|2|257|72|73|202 \S+ \S+ \S+ 0x0|247|271 \S+ \S+ 0x0) /;
+
+/**
+ * Of a state that was looked at before and behind a capture, and one behind a rewind, what must be the same: of a process that a clock wakes, that never waits, or that was not yet
+ * done with what it began, not what it does meanwhile; and not the files and the network where there is one.
+ */
+export function resting([before, behind]: readonly [State, State], after: State): [unknown, unknown] {
+  const waits = (state: State, pid: string): boolean => {
+    const found = state.processes[pid];
+    // The parent of a stopped process is told once more that it has stopped: CRIU stops it again.
+    if (Object.values(state.processes).some(({ parent, stopped }) => stopped === true && `${parent}` === pid)) return false;
+    return (
+      found === undefined ||
+      "zombie" in found ||
+      found.stopped ||
+      found.threads.every(({ call }: { call: string }) => waiting.test(call))
+    );
+  };
+  const all = [...new Set([before, behind, after].flatMap(({ processes }) => Object.keys(processes)))];
+  const rests = (pid: string): boolean =>
+    [before, behind, after].every((state) => waits(state, pid)) &&
+    isDeepStrictEqual(before.processes[pid], behind.processes[pid]);
+  const moving = new Set(all.filter((pid) => !rests(pid)));
+  // Whose parent goes on may be one that it has just made.
+  const parentOf = (pid: string): string =>
+    `${[before, behind, after].map(({ processes }) => processes[pid]?.parent).find((one) => one !== undefined)}`;
+  for (let known = -1; known < moving.size; ) {
+    known = moving.size;
+    for (const pid of all) if (moving.has(parentOf(pid))) moving.add(pid);
+  }
+  const part = ({ processes, files, network, ipc }: State): unknown => ({
+    processes: Object.fromEntries(Object.entries(processes).filter(([pid]) => !moving.has(pid))),
+    ipc,
+    mounts: files.mounts,
+    ...(moving.size === 0 ? { files, network } : {}),
+  });
+  return [part(before), part(after)];
+}
