@@ -1,5 +1,5 @@
 // What processes read, map, stand in and run is changed by others behind a checkpoint: a rewind brings both back as they belonged together. And no process is left out.
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
 import { pythonPath } from "../helpers/python.ts";
 import type { Checkpoint } from "agentrewind";
@@ -24,7 +24,7 @@ const changes = {
 
 const holders = `
 mkdir -p d/inner; cd d; seq 1000 >f; cp /bin/sleep prog; mkfifo go
-printf 'read -r y <go\\necho first $y >>out\\nread -r y <go\\necho second $y >>out\\nsleep infinity\\n' >run.sh
+printf 'exec 7<>go\\nread -r -u 7 y\\necho first $y >>out\\nread -r -u 7 y\\necho second $y >>out\\nsleep infinity\\n' >run.sh
 tell 0 open $PWD/f O_RDONLY; tell 0 read 0 4; tell 0 open $PWD/f 'O_WRONLY|O_APPEND'; tell 0 lock 1 flock
 tell 0 map $PWD/f shared; tell 0 map $PWD/f private; tell 0 poke 3 77
 tell 1 chdir $PWD/inner; tell 1 map $PWD/f shared
@@ -43,16 +43,17 @@ describe.skipIf(lacking(...needed))("a pair of files and processes", () => {
     exact = await Exact.open({ network: "own" }, ["actor.py"]);
     empty = await exact.held.checkpoint();
   });
-  beforeEach(async () => {
+  const begin = async (): Promise<void> => {
     await exact.held.back(empty);
     await exact.held.sh(`${beginning(pythonPath() as string)}actor 0; actor 1`);
-  });
+  };
   afterAll(() => exact.end());
 
   describe("with files that processes hold", () => {
     let held: Seen;
     let first: string;
-    beforeEach(async () => {
+    beforeAll(async () => {
+      await begin();
       await exact.held.sh(holders);
       held = await exact.capture();
       first = await exact.held.sh(asked);
@@ -70,6 +71,7 @@ describe.skipIf(lacking(...needed))("a pair of files and processes", () => {
   });
 
   test("files without a name that are held", async () => {
+    await begin();
     await exact.held.sh(`
       mkdir d; cd d; seq 100 >gone; seq 100 >other; ln other link; seq 100 >again; seq 100 >apart; ln apart ../apart; mkfifo fifo pipe; mkdir cwd; cp /bin/sleep prog
       tell 0 open $PWD/gone O_RDWR; tell 0 read 0 5; tell 0 open $PWD/other O_RDONLY; tell 0 read 1 5; tell 0 open $PWD/again O_RDONLY; tell 0 open $PWD/apart 'O_WRONLY|O_APPEND'
@@ -85,6 +87,7 @@ describe.skipIf(lacking(...needed))("a pair of files and processes", () => {
   });
 
   test("changed again and again by others while it is captured", async () => {
+    await begin();
     await exact.held.sh(
       "seq 1000 >f; tail -n +1 -f f >>tailed & while :; do echo $((n++)) >>f; done & while :; do echo $((m++)) >state.new; mv state.new state; done &",
     );
@@ -93,6 +96,7 @@ describe.skipIf(lacking(...needed))("a pair of files and processes", () => {
   });
 
   test("processes whose session, group or parent has gone, that were stopped, and that nobody has waited for", async () => {
+    await begin();
     const other = (line: string) => exact.held.rewind.environment.exec(line, { shell: "other" });
     await other("sleep infinity & (sleep infinity & sleep infinity & exec kill -STOP $!) & (sleep infinity &); sleep 0.2; kill -9 $$");
     await exact.held.sh("(sleep infinity | (sleep infinity & kill -9 $BASHPID)) & tell 0 zombie; tell 0 session; tell 0 fork; kill -9 $(<a/0/pid); sleep 0.2");
