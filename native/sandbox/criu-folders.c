@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/stat.h>
 #include <stdarg.h>
 #include <string.h>
@@ -11,30 +10,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct kept {
-  int at;
-  int is_known;
-  struct timespec times[2];
-  char folder[PATH_MAX];
-};
+#include "criu-folders.h"
 
-static void look(struct kept *kept, int at, const char *path) {
+void look(struct kept *kept, int at, const char *path) {
   struct statx about;
   size_t length = strlen(path);
   kept->at = at;
   kept->is_known = 0;
   while (length > 1 && path[length - 1] == '/') length--;
   while (length > 0 && path[length - 1] != '/') length--;
+  kept->name = path + length;
   if (length >= sizeof kept->folder) return;
   memcpy(kept->folder, length == 0 ? "." : path, length == 0 ? 1 : length);
   kept->folder[length == 0 ? 1 : length] = 0;
-  if (syscall(SYS_statx, at, kept->folder, 0, STATX_MTIME, &about) < 0) return;
+  if (syscall(SYS_statx, at, kept->folder, 0, STATX_MTIME | STATX_INO, &about) < 0) return;
   kept->times[0] = (struct timespec){0, UTIME_OMIT};
   kept->times[1] = (struct timespec){about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec};
+  kept->device[0] = about.stx_dev_major;
+  kept->device[1] = about.stx_dev_minor;
+  kept->inode = about.stx_ino;
   kept->is_known = 1;
 }
 
-static int put_back(struct kept *kept, long result) {
+int put_back(struct kept *kept, long result) {
   int error = errno;
   if (result >= 0 && kept->is_known) syscall(SYS_utimensat, kept->at, kept->folder, kept->times, 0);
   errno = error;
@@ -50,7 +48,18 @@ int linkat(int from_at, const char *from, int at, const char *path, int flags) {
   KEEPING(at, path, syscall(SYS_linkat, from_at, from, at, path, flags));
 }
 
-int unlinkat(int at, const char *path, int flags) { KEEPING(at, path, syscall(SYS_unlinkat, at, path, flags)); }
+int unlinkat(int at, const char *path, int flags) {
+  struct kept kept;
+  look(&kept, at, path);
+  remember_socket(&kept, at, path);
+  return put_back(&kept, syscall(SYS_unlinkat, at, path, flags));
+}
+
+int rename(const char *from, const char *path) {
+  struct kept old;
+  look(&old, AT_FDCWD, from);
+  KEEPING(AT_FDCWD, path, put_back(&old, syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, path, 0)));
+}
 
 int unlink(const char *path) { KEEPING(AT_FDCWD, path, syscall(SYS_unlinkat, AT_FDCWD, path, 0)); }
 
