@@ -78,7 +78,7 @@ int symlink(const char *target, const char *path) { KEEPING(AT_FDCWD, path, sysc
 int open64(const char *path, int flags, ...) {
   va_list list;
   va_start(list, flags);
-  mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(list, mode_t) : 0;
+  mode_t mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0;
   va_end(list);
   if ((flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL)) return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
   KEEPING(AT_FDCWD, path, syscall(SYS_openat, AT_FDCWD, path, flags, mode));

@@ -83,7 +83,8 @@ const idle: Lines = {
   replaceScript: (r) => `printf 'echo other ${r.below(9)}\\n' >$W/run.new; mv $W/run.new $W/run.sh`,
   answerScript: () => "[ -p $W/p0 ] && echo go <>$W/p0 >$W/p0",
   program: () => "rm -f $W/prog; cp /bin/sleep $W/prog; $W/prog infinity &",
-  replaceProgram: (r) => r.of(["rm -f $W/prog", "cp /bin/cat $W/prog.new; mv $W/prog.new $W/prog", "mv $W/prog $W/prog.old"]),
+  replaceProgram: (r) =>
+    r.of(["rm -f $W/prog", "cp /bin/cat $W/prog.new; mv $W/prog.new $W/prog", "mv $W/prog $W/prog.old"]),
   installed: () => "[ -x /usr/local/bin/it ] && /usr/local/bin/it &",
   packaged: () => "[ -x /usr/bin/it-packaged ] && /usr/bin/it-packaged &",
   pipeline: (r) => `(seq ${r.below(20_000)}; exec sleep infinity) | (head -c 5 >/dev/null; exec sleep infinity) &`,
@@ -159,8 +160,8 @@ function line(random: Random, rests: boolean): Step {
   return { do: "line", name, line: list === told ? `tell ${random.below(3)} ${text}` : text };
 }
 
-/** @param rests nothing in it runs by itself between two steps */
-export function makeHistory(seed: number): { steps: Step[]; rests: boolean } {
+/** In two of three nothing runs by itself between two steps. */
+export function makeHistory(seed: number): Step[] {
   const random = new Random(seed);
   const rests = random.below(3) > 0;
   const steps: Step[] = [];
@@ -179,10 +180,12 @@ export function makeHistory(seed: number): { steps: Step[]; rests: boolean } {
   }
   lines(3);
   steps.push({ do: "rewind", to: random.below(9) });
-  return { steps, rests };
+  return steps;
 }
 
 export const shown = (steps: readonly Step[]): string =>
   steps
-    .map((step) => (step.do === "line" ? step.line : step.do === "rewind" ? `REWIND ${step.to}` : step.do.toUpperCase()))
+    .map((step) =>
+      step.do === "line" ? step.line : step.do === "rewind" ? `REWIND ${step.to}` : step.do.toUpperCase(),
+    )
     .join("\n");

@@ -136,7 +136,8 @@ export function resting([before, behind]: readonly [State, State], after: State)
   const waits = (state: State, pid: string): boolean => {
     const found = state.processes[pid];
     // The parent of a stopped process is told once more that it has stopped: CRIU stops it again.
-    if (Object.values(state.processes).some(({ parent, stopped }) => stopped === true && `${parent}` === pid)) return false;
+    if (Object.values(state.processes).some(({ parent, stopped }) => stopped === true && `${parent}` === pid))
+      return false;
     return (
       found === undefined ||
       "zombie" in found ||
