@@ -1,6 +1,7 @@
 // SIGKILL at every step of an export and an import, and at any moment: nothing that looks whole, nothing half in a store, and the same call goes through after it.
 import { once } from "node:events";
 import * as fs from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { importBundle } from "agentrewind";
@@ -34,7 +35,7 @@ describe("F-72: an import that is killed", () => {
   let tree: string[];
   beforeAll(async () => {
     const exporter = await makeExporter();
-    const kept = fs.mkdtempSync("/tmp/agentrewind-bundle-");
+    const kept = fs.mkdtempSync(join(tmpdir(), "agentrewind-bundle-"));
     file = join(kept, "t.bundle");
     fs.copyFileSync(await exported(exporter), file);
     tree = exporter.trees[1] as string[];
