@@ -22,13 +22,17 @@ function pointsOf(log: string): Map<string, number> {
   return counts;
 }
 
-const parts = (store: string): number =>
-  fs.existsSync(join(store, "catalog.db"))
-    ? (new Database(join(store, "catalog.db"), { readonly: true })
-        .prepare("SELECT count(*) FROM workspace")
-        .pluck()
-        .get() as number)
-    : 0;
+/** How many workspaces a store has; it may have been killed before its catalog had tables. */
+function parts(store: string): number {
+  if (!fs.existsSync(join(store, "catalog.db"))) return 0;
+  const sql = new Database(join(store, "catalog.db"));
+  try {
+    const isMade = sql.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'workspace'").get() !== undefined;
+    return isMade ? (sql.prepare("SELECT count(*) FROM workspace").pluck().get() as number) : 0;
+  } finally {
+    sql.close();
+  }
+}
 
 describe("F-72: an import that is killed", () => {
   let file: string;
