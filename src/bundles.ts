@@ -56,7 +56,7 @@ export async function exportThread(host: ExportHost, request: ExportRequest): Pr
 export interface ImportOptions {
   /** Folder of the store that it comes to. Default: the user's, `$XDG_STATE_HOME/agentrewind`. */
   readonly store?: string;
-  /** The workspace that is made: a folder that is empty or not there. Default: where it was. */
+  /** The workspace that is made: a folder that is empty or not there. Default: one in the current folder, of the name that it had. */
   readonly into?: string;
   /**
    * What becomes of a sandbox's processes. "restore" (the default): they go on with their memory; refused where this machine is not like theirs. "relaunch": what was started in

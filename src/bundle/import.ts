@@ -1,9 +1,10 @@
 // Brings a bundle to life in a store: all of it is looked at first, and nothing of it is seen before one transaction at the end.
+import { basename } from "node:path";
 import { requireEmpty } from "../environment/directory/fork.ts";
 import type { Problem } from "../environment/environment.ts";
 import { arrangedOverlays } from "../environment/sandbox/mount-plan.ts";
 import { requireMachine } from "../environment/sandbox/open.ts";
-import { asWriteFailure, isRewindError, RewindError } from "../errors.ts";
+import { asWriteFailure, RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import { openStore, type Store } from "../store/store.ts";
@@ -20,7 +21,7 @@ export interface ImportRequest {
   readonly file: string;
   /** Folder of the store. */
   readonly store: string;
-  /** The workspace that is made; undefined: where it was. */
+  /** The workspace that is made; undefined: a folder of its name in the current one. */
   readonly into: string | undefined;
   readonly processes: "restore" | "relaunch" | "stop";
   readonly allowBroadWorkspace: boolean;
@@ -52,9 +53,10 @@ export async function importInto(request: ImportRequest): Promise<Imported> {
     reportProgress("import", "looking at the bundle");
     const checked = await checkBundle(reader);
     const { source, environment } = checked.header;
-    const folder = resolveWorkspace(request.into ?? source.workspace, request.store, request.allowBroadWorkspace, true);
+    const into = request.into ?? ownName(source.workspace);
+    const folder = resolveWorkspace(into, request.store, request.allowBroadWorkspace, true);
     await removeLeftOverAt(request.store);
-    requireFree(folder, request.into);
+    requireEmpty(folder);
     const unlike = await unlikeHere(checked, folder);
     if (unlike.length > 0 && request.processes === "restore") throw unlikeMachine(unlike);
     fault("import.verified");
@@ -87,15 +89,13 @@ export async function importInto(request: ImportRequest): Promise<Imported> {
   }
 }
 
-/** @throws FOLDER_NOT_EMPTY */
-function requireFree(folder: string, into: string | undefined): void {
-  try {
-    requireEmpty(folder);
-  } catch (error) {
-    if (!isRewindError(error) || into !== undefined) throw error;
-    const hint = "Say where the workspace shall be: `into`, or `--into DIR`.";
-    throw new RewindError(error.code, error.message, { hint, details: error.details });
-  }
+/** Whoever made the bundle chooses no path, and no name that programs look for. @throws BAD_ARGUMENT */
+function ownName(workspace: string): string {
+  const name = basename(workspace);
+  if (name !== "" && !name.startsWith(".")) return name;
+  throw new RewindError("BAD_ARGUMENT", `The bundle does not say a name for its workspace (it was ${workspace}).`, {
+    hint: "Say where the workspace shall be: `into`, or `--into DIR`.",
+  });
 }
 
 /** A folder of which something is recorded has a past of its own. @throws FOLDER_NOT_EMPTY */

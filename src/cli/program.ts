@@ -124,7 +124,7 @@ export function makeProgram(json: boolean, run: Run): Command {
   program
     .command("import <file>")
     .description("make a workspace with the thread that such a file holds; import only from whom you trust")
-    .option("--into <dir>", "the new workspace (default: the path that it had)")
+    .option("--into <dir>", "the new workspace (default: a folder here, of the name that it had)")
     .addOption(
       new Option("--processes <fate>", "what becomes of a sandbox's processes (default: restore)").choices([
         "restore",

@@ -97,15 +97,20 @@ describe("F-70, F-73: a whole thread", () => {
     expect(await exporter.rewind.verify()).toEqual([]);
   });
 
-  test("without a place it comes to where it was, where nothing is", async () => {
+  test("without a place it comes to a folder of its name in the current one, wherever it was", async () => {
     const exporter = await makeExporter();
     const file = await exported(exporter);
     const target = makeTarget();
-    expect(await codeOf(importBundle(file, { store: target.store }))).toBe("FOLDER_NOT_EMPTY");
-    await endSession(exporter.rewind);
-    fs.renameSync(exporter.place.workspace, join(exporter.place.base, "moved"));
-    expect((await importBundle(file, { store: target.store })).workspace).toBe(exporter.place.workspace);
-    expect(digest(exporter.place.workspace)).toEqual(exporter.trees[1]);
+    const here = process.cwd();
+    process.chdir(target.base);
+    try {
+      const made = await importBundle(file, { store: target.store });
+      expect(made.workspace).toBe(join(target.base, "workspace"));
+      expect(digest(made.workspace)).toEqual(exporter.trees[1]);
+      expect(await codeOf(importBundle(file, { store: target.store }))).toBe("FOLDER_NOT_EMPTY");
+    } finally {
+      process.chdir(here);
+    }
   });
 
   test("what prune gave up and gc took is not in it; what is left is whole", async () => {

@@ -69,7 +69,7 @@ test("what is wrong is told in one line, with a status", async () => {
   await refused(["import", "../none", "--into", "../w"], 2, "BAD_ARGUMENT");
   await done("export", "--to", "../x");
   await refused(["export", "--to", "../x"], 2, "BAD_ARGUMENT");
-  await refused(["import", "../x"], 1, "FOLDER_NOT_EMPTY");
+  await refused(["import", "x"], 1, "FOLDER_NOT_EMPTY", { cwd: base });
   await refused(["import", "../x", "--into", "../w", "--processes", "kill"], 2, "BAD_ARGUMENT");
   fs.truncateSync(at("x"), 100);
   await refused(["import", "../x", "--into", "../w"], 1, "BUNDLE_DAMAGED");

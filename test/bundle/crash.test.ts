@@ -1,6 +1,7 @@
 // SIGKILL at every step of an export and an import, and at any moment: nothing that looks whole, nothing half in a store, and the same call goes through after it.
 import { once } from "node:events";
 import * as fs from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { importBundle } from "agentrewind";
@@ -21,20 +22,24 @@ function pointsOf(log: string): Map<string, number> {
   return counts;
 }
 
-const parts = (store: string): number =>
-  fs.existsSync(join(store, "catalog.db"))
-    ? (new Database(join(store, "catalog.db"), { readonly: true })
-        .prepare("SELECT count(*) FROM workspace")
-        .pluck()
-        .get() as number)
-    : 0;
+/** How many workspaces a store has; it may have been killed before its catalog had tables. */
+function parts(store: string): number {
+  if (!fs.existsSync(join(store, "catalog.db"))) return 0;
+  const sql = new Database(join(store, "catalog.db"));
+  try {
+    const isMade = sql.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'workspace'").get() !== undefined;
+    return isMade ? (sql.prepare("SELECT count(*) FROM workspace").pluck().get() as number) : 0;
+  } finally {
+    sql.close();
+  }
+}
 
 describe("F-72: an import that is killed", () => {
   let file: string;
   let tree: string[];
   beforeAll(async () => {
     const exporter = await makeExporter();
-    const kept = fs.mkdtempSync("/tmp/agentrewind-bundle-");
+    const kept = fs.mkdtempSync(join(tmpdir(), "agentrewind-bundle-"));
     file = join(kept, "t.bundle");
     fs.copyFileSync(await exported(exporter), file);
     tree = exporter.trees[1] as string[];

@@ -314,6 +314,30 @@ describe("F-71: a bundle that means no good", () => {
       await expectRefused(await rewritten(small, changes));
   });
 
+  test("a place that its maker would like: it has no say in that", async () => {
+    const small = await smallBundle();
+    const target = makeTarget();
+    const here = process.cwd();
+    process.chdir(target.base);
+    try {
+      const elsewhere = target.into("elsewhere/home");
+      for (const [workspace, code] of [
+        [join(elsewhere, ".ssh"), "BAD_ARGUMENT"],
+        ["/", "BAD_ARGUMENT"],
+        [join(elsewhere, "plain"), undefined],
+      ] as const) {
+        const bundle = await rewritten(small, { header: (h) => ({ ...h, source: { ...h.source, workspace } }) });
+        const work = importBundle(bundle, { store: target.store });
+        if (code !== undefined) expect(await codeOf(work)).toBe(code);
+        else expect((await work).workspace).toBe(target.into("plain"));
+        expect(fs.existsSync(target.into("elsewhere"))).toBe(false);
+        expect(fs.existsSync(target.into(".ssh"))).toBe(false);
+      }
+    } finally {
+      process.chdir(here);
+    }
+  });
+
   test("a file that becomes another one between two looks leaves nothing either", async () => {
     const small = await smallBundle();
     const target = makeTarget();
