@@ -150,6 +150,23 @@ export async function replaceFile(path: string, write: (fd: number) => Promise<n
   }
 }
 
+/** As `replaceFile`, of a few bytes. */
+export function replaceFileNow(path: string, bytes: Uint8Array): void {
+  const temporary = `${path}.${process.pid}`;
+  try {
+    const fd = openForWriting(temporary, "w");
+    try {
+      writeAll(fd, bytes, 0);
+    } finally {
+      closeSync(fd);
+    }
+    rename(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}
+
 export function rename(from: string, to: string): void {
   beforeChange("rename");
   renameSync(from, to);

@@ -291,7 +291,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       if (!exists(root)) throw goneError(root);
       const cwd = resolve(root, toBytes(linkFree(root, folder)).toString("utf8"));
       return commands.run(execOptions.signal, async (signal) => {
-        const tracked = await programs?.begin();
+        const tracked = programs?.begin();
         try {
           const env = { ...execOptions.env, ...tracked?.variables };
           return await execCommand(command, cwd, { ...execOptions, signal, env }, tracked?.started);

@@ -98,12 +98,12 @@ function future(reason: string | null, policy: ProgramPolicy): string {
 export async function startAll(
   { start }: Fate,
   variables: (run: string) => Readonly<Record<string, string>>,
-  started: (run: string, program: RecordedProgram, pid: number) => Promise<void>,
+  started: (run: string, program: RecordedProgram, pid: number) => void,
 ): Promise<Problem[]> {
   const begun: { program: RecordedProgram; pid: number | undefined; end: Promise<string | null> }[] = [];
   for (const { run, program } of start) {
     const { pid, end } = launch(program, variables(run));
-    if (pid !== undefined) await started(run, program, pid);
+    if (pid !== undefined) started(run, program, pid);
     begun.push({ program, pid, end });
   }
   return Promise.all(

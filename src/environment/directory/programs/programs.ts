@@ -44,7 +44,7 @@ export class Programs {
     this.#tracker = new ProgramTracker(place.environment, place.folder, openSeeing());
   }
 
-  begin(): Promise<TrackedCommand> {
+  begin(): TrackedCommand {
     return this.#tracker.begin();
   }
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { makeFolder, remove, replaceFile, writeAll } from "../../../store/io.ts";
+import { makeFolder, remove, replaceFileNow } from "../../../store/io.ts";
 import type { RecordedProgram, Run } from "./run.ts";
 
 const known = z.object({ pid: z.int(), start: z.string() });
@@ -53,14 +53,11 @@ export class RunNotes {
   }
 
   /** False where there is no room for it: then only this process knows of the run, and whoever reads its mark. */
-  async write({ id, ...about }: Run): Promise<boolean> {
+  write({ id, ...about }: Run): boolean {
     const bytes = Buffer.from(JSON.stringify(about));
     try {
       makeFolder(this.#folder, 0o700);
-      await replaceFile(this.#path(id), async (fd) => {
-        writeAll(fd, bytes, 0);
-        return bytes.length;
-      });
+      replaceFileNow(this.#path(id), bytes);
       return true;
     } catch {
       return false;

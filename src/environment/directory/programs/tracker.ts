@@ -42,16 +42,15 @@ export class ProgramTracker {
     this.#notes = new RunNotes(folder);
   }
 
-  /** Before a command is started. */
-  async begin(): Promise<TrackedCommand> {
+  /** Right before a command is started. */
+  begin(): TrackedCommand {
     const id = `${Date.now().toString(36)}-${randomBytes(6).toString("hex")}`;
     const began = Date.now();
     let leader: number | undefined;
-    let written: Promise<void> = Promise.resolve();
     this.#own.add(id);
     const { machine } = this.see;
     this.#runs.set(id, { id, machine, groups: [], known: [], programs: [], waiter: this.#self() });
-    await this.#write(id);
+    this.#write(id);
     return {
       variables: markedVariables(this.environment, id),
       started: (pid, group = true) => {
@@ -61,16 +60,15 @@ export class ProgramTracker {
         // It may have ended already.
         const known = start === undefined ? [] : [{ pid, start }];
         this.#runs.set(id, { ...run, groups: group ? [pid] : [], known });
-        written = this.#write(id);
+        this.#write(id);
       },
       ended: async () => {
-        await written;
         const run: Run = { ...(this.#runs.get(id) ?? this.#unknown(id)), waiter: null };
         const left = leader === undefined ? [] : await this.#leftBy(run, leader, Date.now() - began);
         this.#own.delete(id);
         if (left.length === 0) return this.#forget(id);
         this.#runs.set(id, run);
-        await this.#update(id, left);
+        this.#update(id, left);
       },
     };
   }
@@ -95,14 +93,14 @@ export class ProgramTracker {
     const waitedFor = new Set([...this.#runs.values()].filter(({ waiter }) => waiter !== null).map(({ id }) => id));
     const { seen } = await this.see.list();
     const found = belonging(seen, [...this.#runs.values()], this.environment);
-    for (const [id, processes] of found) await this.#update(id, processes);
+    for (const [id, processes] of found) this.#update(id, processes);
     for (const id of [...this.#runs.keys()])
       if (!found.has(id) && !waitedFor.has(id) && !this.#own.has(id)) this.#forget(id);
     return [...found].map(([id, processes]) => ({ run: this.#runs.get(id) as Run, processes }));
   }
 
   /** A program that was started again belongs to the run that it belonged to. */
-  async adopt(id: string, about: RecordedProgram, pid: number): Promise<void> {
+  adopt(id: string, about: RecordedProgram, pid: number): void {
     const start = this.see.startOf(pid);
     if (start === undefined) return;
     const run = this.#runs.get(id) ?? this.#unknown(id);
@@ -112,7 +110,7 @@ export class ProgramTracker {
       known: [...run.known, { pid, start }],
       programs: [...run.programs, { pid, start, about, file: null }],
     });
-    await this.#write(id);
+    this.#write(id);
   }
 
   /** As "process 12 (node) on port 8000", with its present number. */
@@ -138,12 +136,12 @@ export class ProgramTracker {
     this.#runs.set(run.id, { ...run, known, programs, groups, waiter: waits ? run.waiter : null });
   }
 
-  async #update(id: string, processes: readonly SeenProcess[]): Promise<void> {
+  #update(id: string, processes: readonly SeenProcess[]): void {
     const run = this.#runs.get(id) ?? this.#unknown(id);
     const programs = rootsOf(processes).map((one) => this.#program(run, one, processes));
     const known = processes.map(({ pid, start }) => ({ pid, start }));
     this.#runs.set(id, { ...run, known, programs });
-    await this.#write(id);
+    this.#write(id);
   }
 
   /** A program stays described as it was first seen, also where it gives itself another name; ports come later, or with what it starts. */
@@ -172,11 +170,11 @@ export class ProgramTracker {
 
   #self = (): KnownProcess => ({ pid: process.pid, start: this.see.startOf(process.pid) ?? "" });
 
-  async #write(id: string): Promise<void> {
+  #write(id: string): void {
     const run = this.#runs.get(id) as Run;
     const text = JSON.stringify(run);
     if (this.#written.get(id) === text) return;
-    if (await this.#notes.write(run)) this.#written.set(id, text);
+    if (this.#notes.write(run)) this.#written.set(id, text);
   }
 
   #forget(id: string): void {
