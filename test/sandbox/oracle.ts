@@ -110,18 +110,21 @@ export function watchMoments(at: (moment: Moment, group: string) => Promise<void
   };
 }
 
-/** Paths at which two states differ, with both values; the first ones. */
-export function differences(before: unknown, after: unknown, path = "", found: string[] = []): string[] {
-  if (found.length >= mostShown || Object.is(before, after)) return found;
-  if (isObject(before) && isObject(after)) {
-    for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-      differences(before[key], after[key], `${path}/${key}`, found);
-  } else found.push(`${path}: ${short(before)} -> ${short(after)}`);
+/** Paths at which two states differ, with both values; by default the first ones. */
+export function differences(before: unknown, after: unknown, most = 40): string[] {
+  const found: string[] = [];
+  const visit = (one: unknown, other: unknown, path: string): void => {
+    if (found.length >= most || Object.is(one, other)) return;
+    if (isObject(one) && isObject(other)) {
+      for (const key of new Set([...Object.keys(one), ...Object.keys(other)]))
+        visit(one[key], other[key], `${path}/${key}`);
+    } else found.push(`${path}: ${short(one)} -> ${short(other)}`);
+  };
+  visit(before, after, "");
   return found;
 }
 
-const mostShown = 40;
-const longest = 300;
+const longest = 600;
 const short = (value: unknown): string => String(JSON.stringify(value)).slice(0, longest);
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
