@@ -4,6 +4,7 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { importBundle } from "agentrewind";
 import { afterEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
 import { run } from "../helpers/command.ts";
@@ -183,6 +184,30 @@ describe.skipIf(lacking(...needed))("apply", () => {
     const { stdout } = await command("apply", "--json");
     expect(JSON.parse(stdout)).toEqual({ added: [], changed: [], removed: [], conflicts: ["made"], dryRun: false });
     expect(await command("apply", "/usr")).toMatchObject({ status: expect.any(Number), stdout: "" });
+  });
+
+  test("a bundle takes along what the host had before", async () => {
+    const place = makePlace();
+    const options = { environment: "sandbox", sandbox: { network: "own" } } as const;
+    execFileSync("bash", ["-ec", base], { cwd: place.workspace });
+    const rewind = await useRewind(place, options);
+    const thread = rewind.thread("t");
+    await thread.checkpoint({ context: { messages: ["m0"] } });
+    await rewind.environment.exec(work);
+    await thread.checkpoint({ context: { messages: ["m0", "m1"] } });
+    await rewind.apply();
+    const to = join(place.base, "t.bundle");
+    await rewind.export({ to });
+    await endSession(rewind);
+    const other = makePlace();
+    const { workspace } = await importBundle(to, { store: other.store, into: join(other.base, "in") });
+    const moved = await useRewind({ ...other, workspace }, options);
+    const says = async (line: string) => (await moved.environment.exec(line)).stdout;
+    expect(await says("cat keep/changed turns; ls")).toContain("2\n2\nadded");
+    await moved.thread("t").rewind({ to: "c0" });
+    expect(await says("cat keep/changed keep/removed gone/sub/file turns/deep/file; ls")).toBe(
+      "1\n1\n1\n1\nbecomes-folder\ngone\nkeep\nlink\nmode\nnew\nline\nother\nsolid\nturns\n",
+    );
   });
 
   test("what is not on the host is said once, when it is closed", async () => {
