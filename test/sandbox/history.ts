@@ -43,7 +43,7 @@ const files = ["f0", "f1", "d0/f2", "d1/l0", "s0", "d1/f3", "d2/f4"].map((name) 
 files.push("/tmp/t0", "/dev/shm/m0", "/usr/local/lib/it/data", "/root/it");
 // Of the host, below the sandbox's layer.
 files.push("/etc/hostname", "/etc/skel/.profile");
-const folders = ["$W/d0", "$W/d1", "$W/d2", "/tmp/d3", "/usr/local/lib/it", "/etc/skel", "/opt"];
+const folders = ["$W/d0", "$W/d1", "$W/d2", "/tmp/d3", "/usr/local/lib/it", "/etc/skel"];
 
 type Lines = Readonly<Record<string, (random: Random) => string>>;
 
