@@ -127,7 +127,7 @@ const programLines: Readonly<Record<Programs, string>> = {
   named:
     "Running programs do not have their memory of then: above is said which were started again and which were stopped.",
   told: "Programs that commands left running do not have their memory of then: above is said which go on, which were started again and which were not.",
-  "as then": "No program that a command had left in the background runs now: none did then.",
+  "as then": "Nothing that a command left in the background runs now, as at that checkpoint.",
   "not restored": "Running programs were not restored: start again what you need.",
 };
 

@@ -63,7 +63,7 @@ describe.skipIf(lacking("python"))("programs that commands left running", () => 
 
     const begin = await thread.rewind({ to: c0.id });
     expect(begin.stopped).toHaveLength(1);
-    expect(begin.message).toContain("No program that a command had left in the background runs now: none did then.");
+    expect(begin.message).toContain("Nothing that a command left in the background runs now, as at that checkpoint.");
     await beating.ended("server");
     expect(
       readdirSync(
