@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { freePort } from "../helpers/free-port.ts";
 import { codeOf, endSession, useRewind } from "../helpers/workspace.ts";
 import { Beating, checkpoint, named, plain } from "./beating.ts";
 
@@ -13,13 +14,6 @@ const again = "relaunched: its memory is not what it was";
 const wentOn = "still runs: it has gone on since then, and its memory is not what it was";
 /** As the kernel names the interpreter. */
 const python = /\(python[\d.]*\)/g;
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 const tidy = (lines: readonly string[]): string[] => lines.map((one) => one.replace(python, "(python)"));
 
 describe.skipIf(lacking("python"))("programs that commands left running", () => {

@@ -51,7 +51,10 @@ async function shrink(steps: readonly Step[], fails: (steps: readonly Step[]) =>
 }
 
 describe.skipIf(lacking(...needed))("random histories of a sandbox", () => {
-  const seeds = only === undefined ? Array.from({ length: histories }, (_, index) => index + 1 + Number(process.env.FROM ?? 0)) : [Number(only)];
+  const seeds =
+    only === undefined
+      ? Array.from({ length: histories }, (_, index) => index + 1 + Number(process.env.FROM ?? 0))
+      : [Number(only)];
   const groups = Array.from({ length: Math.ceil(seeds.length / together) }, (_, index) =>
     seeds.slice(index * together, (index + 1) * together),
   );

@@ -4,6 +4,7 @@ import { Agent, get } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
+import { freePort } from "../helpers/free-port.ts";
 import { Held, needed, talk, until } from "./held.ts";
 
 const servers = {
@@ -47,14 +48,6 @@ const ask = (port: number, agent?: Agent): Promise<string> =>
     request.on("timeout", () => request.destroy());
     request.on("error", () => done(""));
   });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((done) => server.once("listening", done));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
 
 describe.skipIf(lacking(...needed))("services", () => {
   let held: Held;
