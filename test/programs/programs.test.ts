@@ -1,7 +1,6 @@
 // What commands of a directory leave running: ended by a rewind to before it, started again or named by one to after it. Real processes, looked at from outside.
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";

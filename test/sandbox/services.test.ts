@@ -1,7 +1,7 @@
 // Services of an agent come back to where they were, as a client outside sees them: servers, shells, interpreters, terminals.
 import { readFileSync, writeFileSync } from "node:fs";
 import { Agent, get } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
 import { freePort } from "../helpers/free-port.ts";
