@@ -14,14 +14,11 @@ function say(sentence) {
   console.log(`agentrewind: ${sentence}`);
 }
 
+const ofLibrary = /\/criu-[^/]*\.c$/;
 /** The program that makes sandboxes: static, because it also runs where the libraries are others. The library is loaded into CRIU. */
 const inSandboxes = [
-  {
-    name: "agentrewind-sandbox",
-    how: ["-static"],
-    isPart: (file) => file.endsWith(".c") && !file.endsWith("limits.c"),
-  },
-  { name: "agentrewind-limits.so", how: ["-shared", "-fPIC"], isPart: (file) => file.endsWith("limits.c") },
+  { name: "agentrewind-sandbox", how: ["-static"], isPart: (file) => file.endsWith(".c") && !ofLibrary.test(file) },
+  { name: "agentrewind-criu.so", how: ["-shared", "-fPIC"], isPart: (file) => ofLibrary.test(file) },
 ];
 
 function buildForSandboxes() {

@@ -7,7 +7,7 @@ import type { SandboxGroup } from "./cgroup.ts";
 import { SandboxCommands } from "./commands.ts";
 import type { Keeper, Started } from "./keeper.ts";
 import type { CriuChannel, CriuProgram } from "./processes/criu-channel.ts";
-import { limitsLibrary } from "./program.ts";
+import { criuLibrary } from "./program.ts";
 import { closeSettings, type Overlay, prepareLive, viewSteps } from "./view.ts";
 
 /** What all lives of one sandbox share. */
@@ -97,7 +97,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
       const { prefix, command } = criu.program;
       // What restores belongs to the tree with what it restores; what dumps must not be part of what it dumps.
       const cgroup = fresh || pid === 0 ? group.init : group.tree;
-      const library = limitsLibrary();
+      const library = criuLibrary();
       return keeper.criu({
         init: started.pid,
         images,

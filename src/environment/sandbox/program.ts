@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 /** The program, or undefined where it was not built (no C compiler at install). */
 export const sandboxProgram = (): string | undefined => built("agentrewind-sandbox");
 
-/** What lets CRIU see the limits of other users' processes where it has not the capability (native/sandbox/limits.c). */
-export const limitsLibrary = (): string | undefined => built("agentrewind-limits.so");
+/** What CRIU is loaded with to do what it does not do by itself here (native/sandbox/criu-*.c). */
+export const criuLibrary = (): string | undefined => built("agentrewind-criu.so");
 
 function built(name: string): string | undefined {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
