@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -64,9 +65,45 @@ static int enter_root(const char *folder) {
   return chdir("/");
 }
 
+/* What stands in the way keeps its content under another name. */
+static int put_aside(int at, const char *name) {
+  char aside[PATH_MAX];
+  for (int i = 0; i < 100; i++) {
+    if (snprintf(aside, sizeof aside, "%s.aside-%d", name, i) >= (int)sizeof aside) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    if (renameat2(at, name, at, aside, RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EEXIST) return -1;
+  }
+  return -1;
+}
+
+/* Makes the folder at `path` below `root`, and those above it. Follows no link. */
+static int place_folder(const char *root, char *path) {
+  int at = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  char *rest = NULL;
+  for (char *part = strtok_r(path, "/", &rest); part != NULL && at >= 0; part = strtok_r(NULL, "/", &rest)) {
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int next = openat(at, part, flags);
+    if (next < 0 && errno == ENOTDIR && put_aside(at, part) == 0) errno = ENOENT;
+    if (next < 0 && errno == ENOENT && mkdirat(at, part, 0755) == 0) next = openat(at, part, flags);
+    int error = errno;
+    close(at);
+    errno = error;
+    at = next;
+  }
+  if (at < 0) return -1;
+  close(at);
+  return 0;
+}
+
 static int make_node(char **args) {
   mode_t mode = (mode_t)number(args[1]);
-  if (mknod(args[0], mode, makedev(number(args[2]), number(args[3]))) < 0) return errno == EEXIST ? 0 : -1;
+  dev_t device = makedev(number(args[2]), number(args[3]));
+  struct stat there;
+  if (lstat(args[0], &there) == 0 && !(S_ISCHR(there.st_mode) && there.st_rdev == device) && put_aside(AT_FDCWD, args[0]) < 0) return -1;
+  if (mknod(args[0], mode, device) < 0) return errno == EEXIST ? 0 : -1;
   return chmod(args[0], mode & 07777);
 }
 
@@ -89,14 +126,14 @@ static int perform(const char *step, char **args, size_t left) {
                       : mount("/dev/null", args[0], NULL, MS_BIND, NULL);
     return done < 0 && errno != ENOENT && errno != ENOTDIR ? -1 : 2;
   }
-  if (strcmp(step, "mkdir") == 0) { /* path mode */
+  if (strcmp(step, "place") == 0) { /* root path: a folder below the root, whatever links are there */
     NEEDS(2)
-    if (mkdir(args[0], (mode_t)number(args[1])) < 0 && errno != EEXIST) return -1;
-    return 2;
+    return place_folder(args[0], args[1]) < 0 ? -1 : 2;
   }
   if (strcmp(step, "touch") == 0) { /* path */
     NEEDS(1)
-    int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0 && put_aside(AT_FDCWD, args[0]) == 0) fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return -1;
     close(fd);
     return 1;

@@ -1,22 +1,7 @@
 // Commands inside of a sandbox, through files and one named pipe (native/sandbox/root.c): nothing inside ever holds a descriptor to the outside.
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  statSync,
-  watch,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
-import { join } from "node:path";
-import { RewindError, systemCode } from "../../errors.ts";
+import { watch } from "node:fs";
+import { goneError, type RunFolder } from "./run-folder.ts";
 import { shellEnd } from "./shell-settings.ts";
 
 /** How a command ended, as `done` says. */
@@ -40,28 +25,31 @@ const strings = (list: readonly string[]): string => list.map((one) => `${one}\0
 /** A folder with everything of one command. */
 export class Call {
   readonly id: string;
-  /** On the host. */
-  readonly folder: string;
   /** The same inside. */
   readonly inside: string;
+  readonly #run: RunFolder;
+  /** Below the run folder. */
+  readonly folder: string;
 
-  constructor(run: string, id = `${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`) {
+  constructor(run: RunFolder, id = `${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`) {
     this.id = id;
-    this.folder = join(run, "calls", id);
+    this.#run = run;
+    this.folder = `calls/${id}`;
     this.inside = `/run/agentrewind/calls/${id}`;
   }
 
   make(): void {
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    this.#run.makeFolder("calls");
+    this.#run.makeFolder(this.folder);
   }
 
   put(name: string, content: string | Uint8Array): void {
-    writeFileSync(join(this.folder, name), content, { mode: 0o600 });
+    this.#run.write(`${this.folder}/${name}`, content);
   }
 
   /** Takes back what was put. */
   take(name: string): void {
-    rmSync(join(this.folder, name), { force: true });
+    this.#run.remove(`${this.folder}/${name}`);
   }
 
   request({ argv, env, cwd }: CallRequest): void {
@@ -96,26 +84,12 @@ export class Call {
   }
 
   size(stream: "out" | "err"): number {
-    return statSync(join(this.folder, stream), { throwIfNoEntry: false })?.size ?? 0;
+    return this.#run.size(`${this.folder}/${stream}`);
   }
 
   /** At most `length` bytes of what it wrote, from `offset` on. */
   output(stream: "out" | "err", offset: number, length: number): Buffer {
-    let fd: number;
-    try {
-      fd = openSync(join(this.folder, stream), "r");
-    } catch (error) {
-      if (systemCode(error) === "ENOENT") return Buffer.alloc(0);
-      throw error;
-    }
-    try {
-      const bytes = Buffer.allocUnsafe(
-        Math.max(0, Math.min(length, statSync(join(this.folder, stream)).size - offset)),
-      );
-      return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, offset));
-    } finally {
-      closeSync(fd);
-    }
+    return this.#run.part(`${this.folder}/${stream}`, offset, length);
   }
 
   /** Resolves when `over` gives a value: it is asked at every change in the folder. */
@@ -142,7 +116,7 @@ export class Call {
       const timer = setInterval(look, lookAgainMs);
       let watcher: ReturnType<typeof watch> | undefined;
       try {
-        watcher = watch(this.folder, look);
+        watcher = watch(this.#run.at(this.folder), look);
         watcher.on("error", () => {});
       } catch {
         // No more watches to be had: the timer looks.
@@ -154,36 +128,18 @@ export class Call {
   }
 
   #names(): string[] {
-    try {
-      return readdirSync(this.folder);
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT") throw error;
-      throw new RewindError("COMMAND_FAILED", "The command removed /run/agentrewind, where its output is kept.", {
-        hint: "Leave that folder alone: rewind, or open the workspace again.",
-        cause: error,
-      });
-    }
+    const names = this.#run.names(this.folder);
+    if (names.length === 0) throw goneError();
+    return names;
   }
 
   remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
+    this.#run.remove(this.folder);
   }
 
   /** One line without its end; a line that is not ended is not there yet. */
   #read(name: string): string | undefined {
-    const path = join(this.folder, name);
-    if (!existsSync(path)) return undefined;
-    const text = readFileSync(path, "latin1");
-    return text.endsWith("\n") ? text.slice(0, -1) : undefined;
-  }
-}
-
-/** Writes whole lines into a named pipe that somebody inside reads. @throws ENXIO when nobody does */
-export function tell(pipe: string, lines: string): void {
-  const fd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
-  try {
-    writeSync(fd, `${lines}\n`);
-  } finally {
-    closeSync(fd);
+    const text = this.#run.read(`${this.folder}/${name}`);
+    return text?.endsWith("\n") ? text.slice(0, -1) : undefined;
   }
 }

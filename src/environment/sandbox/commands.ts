@@ -1,28 +1,26 @@
 // `exec` in a sandbox: lines go to a persistent shell, programs and lines with a folder, variables or a busy shell to a process of their own.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getSystemErrorName } from "node:util";
 import { RewindError, systemCode } from "../../errors.ts";
 import type { ExecOptions, ExecResult } from "../environment.ts";
 import { kill, killGroup, type ProcessInfo, processInfos, targetOf } from "../processes/proc.ts";
-import { Call, type CallEnd, type CallRequest, tell } from "./calls.ts";
+import { Call, type CallEnd, type CallRequest } from "./calls.ts";
 import { openCalls } from "./open-calls.ts";
+import type { RunFolder } from "./run-folder.ts";
 import { fileName, requireSendable, variables } from "./sendable.ts";
 import { jobControl, shellCommand, shellLines, shellSettings } from "./shell-settings.ts";
 import { endedError, resultOf, signalName, spillBytes, type Watch, type Watched, watchCall } from "./watch-call.ts";
 
 /** What commands need of the sandbox that they run in. */
 export interface CommandPlace {
-  /** Host path of the folder that is /run/agentrewind inside. */
-  run(): string;
+  /** The folder that is /run/agentrewind inside. */
+  readonly run: RunFolder;
   /** Host pids of the tree. */
   processes(): number[];
   /** Absolute, inside. */
   readonly workspace: string;
   /** Raised when this life of the sandbox has ended. */
   readonly over: AbortSignal;
-  makeFifo(folder: string, name: string): void;
 }
 
 const idleLooks = 1_000;
@@ -46,12 +44,10 @@ export class SandboxCommands {
   }
 
   /** Makes what the tree's root reads. Before it starts. */
-  static prepare(run: string, makeFifo: CommandPlace["makeFifo"]): void {
-    for (const folder of ["calls", "shells"]) mkdirSync(join(run, folder), { recursive: true, mode: 0o700 });
-    const settings = join(run, "shell");
-    if (!existsSync(settings) || readFileSync(settings, "utf8") !== shellSettings)
-      writeFileSync(settings, shellSettings);
-    if (!existsSync(join(run, "control"))) makeFifo(run, "control");
+  static prepare(run: RunFolder): void {
+    for (const folder of ["calls", "shells"]) run.makeFolder(folder);
+    if (run.read("shell") !== shellSettings) run.write("shell", shellSettings);
+    run.makeFifo("control");
   }
 
   async exec(command: string | readonly string[], options: ExecOptions, cwd: string | undefined): Promise<ExecResult> {
@@ -80,16 +76,13 @@ export class SandboxCommands {
 
   /** Numbers, inside, of the persistent shells. */
   shells(): Set<number> {
-    const run = this.#place.run();
-    const pids = readdirSync(join(run, "shells")).map((name) =>
-      new Call(run, readFileSync(join(run, "shells", name), "utf8")).pid(),
-    );
+    const pids = this.#shellCalls().map((id) => new Call(this.#place.run, id).pid());
     return new Set(pids.filter((pid) => pid !== undefined));
   }
 
   /** Starts a program that nobody waits for. Null where it runs after `watchedMs`; else how it has ended. */
   async launch(request: CallRequest, watchedMs: number): Promise<string | null> {
-    const call = new Call(this.#place.run());
+    const call = new Call(this.#place.run);
     call.make();
     call.request(request);
     await this.#tellRoot(call.id);
@@ -165,7 +158,7 @@ export class SandboxCommands {
     const call = this.#begin(options, "input");
     call.put("command", command);
     call.put("run", shellCommand(call.inside, options.input !== undefined));
-    tell(join(shell.call.folder, "in"), shellLines(call.inside));
+    this.#place.run.tell(`${shell.call.folder}/in`, shellLines(call.inside));
     let lost = false;
     const over = (): CallEnd | undefined => {
       const end = call.endInShell();
@@ -199,7 +192,7 @@ export class SandboxCommands {
       if (host !== undefined) killStarted(host);
     };
     const end = await this.#watch(call, { options, signal, over, stop });
-    if (lost) rmSync(join(this.#place.run(), "shells", name), { force: true });
+    if (lost) this.#place.run.remove(`shells/${name}`);
     else await this.#untilIdle(shell.pid);
     return this.#result(call, end, options);
   }
@@ -214,7 +207,7 @@ export class SandboxCommands {
   }
 
   #begin(options: ExecOptions, inputName: string): Call {
-    const call = new Call(this.#place.run());
+    const call = new Call(this.#place.run);
     call.make();
     this.#calls.add(call.id);
     if (options.input !== undefined) call.put(inputName, options.input);
@@ -225,7 +218,7 @@ export class SandboxCommands {
   async #tellRoot(id: string): Promise<void> {
     for (const end = Date.now() + readyMs; ; ) {
       try {
-        tell(join(this.#place.run(), "control"), id);
+        this.#place.run.tell("control", id);
         return;
       } catch (error) {
         if (systemCode(error) === "ENXIO" && Date.now() < end && !this.#place.over.aborted) {
@@ -242,10 +235,11 @@ export class SandboxCommands {
 
   /** Starts it where it is not there, or has ended. */
   async #openShell(name: string): Promise<{ call: Call; pid: number }> {
-    const run = this.#place.run();
-    const note = join(run, "shells", name);
-    if (existsSync(note)) {
-      const call = new Call(run, readFileSync(note, "utf8"));
+    const run = this.#place.run;
+    const note = `shells/${name}`;
+    const known = callId(run.read(note));
+    if (known !== undefined) {
+      const call = new Call(run, known);
       const pid = call.pid();
       const host = pid === undefined || call.end() !== undefined ? undefined : this.#find(pid);
       // Its number may be another's by now: the shell is who reads its pipe.
@@ -255,7 +249,7 @@ export class SandboxCommands {
     }
     const call = new Call(run);
     call.make();
-    this.#place.makeFifo(call.folder, "in");
+    run.makeFifo(`${call.folder}/in`);
     call.request({
       argv: ["bash", "--noprofile", "--rcfile", "/run/agentrewind/shell", "--noediting", "-i"],
       env: variables(undefined),
@@ -273,8 +267,9 @@ export class SandboxCommands {
       return call.pid();
     }, this.#place.over);
     if (pid === undefined) throw endedError();
-    tell(join(call.folder, "in"), jobControl);
-    writeFileSync(note, call.id);
+    run.tell(`${call.folder}/in`, jobControl);
+    run.makeFolder("shells");
+    run.write(note, call.id);
     return { call, pid };
   }
 
@@ -295,12 +290,10 @@ export class SandboxCommands {
 
   /** What still runs in the background may write on, and its image names the files; of the others the newest stay, to be read. */
   #sweep(): void {
-    const run = this.#place.run();
-    // Whoever is root inside may have removed it.
-    const names = existsSync(join(run, "calls")) ? readdirSync(join(run, "calls")).sort() : [];
+    const run = this.#place.run;
+    const names = run.names("calls").sort();
     if (names.length <= keptCalls) return;
-    const shells = readdirSync(join(run, "shells")).map((name) => readFileSync(join(run, "shells", name), "utf8"));
-    const used = new Set([...shells, ...this.#calls, ...openCalls(this.#place.processes())]);
+    const used = new Set([...this.#shellCalls(), ...this.#calls, ...openCalls(this.#place.processes())]);
     let bytes = 0;
     let kept = 0;
     for (const name of names.reverse()) {
@@ -309,6 +302,12 @@ export class SandboxCommands {
       bytes += call.size("out") + call.size("err");
       if (++kept > keptCalls || bytes > spillBytes) call.remove();
     }
+  }
+
+  /** Ids of the commands that are persistent shells, or were. */
+  #shellCalls(): string[] {
+    const { run } = this.#place;
+    return run.names("shells").flatMap((name) => callId(run.read(`shells/${name}`)) ?? []);
   }
 
   /** Whether anything but the root and idle shells runs. */
@@ -329,3 +328,6 @@ export class SandboxCommands {
     return infos.filter((one) => one.parent === parent?.pid);
   }
 }
+
+/** What a note of a shell says; undefined for anything that is no id. */
+const callId = (text: string | undefined): string | undefined => (/^[\w-]+$/.test(text ?? "") ? text : undefined);

@@ -1,6 +1,6 @@
 // One life of a sandbox, from its namespaces' beginning to their end: each rewind begins another one on the restored layers.
 import { setMaxListeners } from "node:events";
-import { closeSync, copyFileSync, existsSync, openSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fault } from "../../faults.ts";
 import type { Native } from "../../native.ts";
@@ -9,6 +9,7 @@ import { SandboxCommands } from "./commands.ts";
 import type { Keeper, Started } from "./keeper.ts";
 import type { CriuChannel, CriuProgram } from "./processes/criu-channel.ts";
 import { criuLibrary } from "./program.ts";
+import { RunFolder } from "./run-folder.ts";
 import { closeSettings, type Overlay, prepareLive, viewSteps } from "./view.ts";
 
 /** What all lives of one sandbox share. */
@@ -53,17 +54,10 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
   const { keeper, native, group, criu } = plan;
   const fresh = lastPid === undefined;
   const run = join(live, "run");
-  const makeFifo = (folder: string, name: string): void => {
-    const fd = openSync(folder, "r");
-    try {
-      native.makeNode(fd, Buffer.from(name), 0o10600, 0, 0);
-    } finally {
-      closeSync(fd);
-    }
-  };
   prepareLive(live, plan.overlays);
-  SandboxCommands.prepare(run, makeFifo);
-  if (fresh) placeProgram(plan.program, join(run, "program"));
+  const runFolder = new RunFolder(run, native);
+  SandboxCommands.prepare(runFolder);
+  if (fresh) placeProgram(plan.program, runFolder);
   group.make();
   fault("life.group-made");
   const steps = viewSteps({
@@ -90,11 +84,10 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     pid: started.pid,
     over: over.signal,
     commands: new SandboxCommands({
-      run: () => run,
+      run: runFolder,
       processes: () => group.processes(),
       workspace: plan.workspace,
       over: over.signal,
-      makeFifo,
     }),
     criu(images, pid) {
       if (criu === undefined) throw new TypeError("there is no CRIU");
@@ -123,7 +116,9 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
 }
 
 /** What is the same is left alone: a copy would be a change of the state. */
-function placeProgram(from: string, to: string): void {
+function placeProgram(from: string, run: RunFolder): void {
   const program = readFileSync(from);
-  if (!existsSync(to) || !readFileSync(to).equals(program)) copyFileSync(from, to);
+  if (run.part("program", 0, program.length + 1).equals(program)) return;
+  run.remove("program");
+  run.write("program", program, 0o755);
 }

@@ -85,7 +85,16 @@ export function arrangedOverlays(
 
 export function planHidden({ store, hide = [] }: SandboxPlace): string[] {
   const home = homedir();
-  return [store, `${store}-branches`, ...credentials.map((one) => join(home, one)), ...hide];
+  // What a link leads to is what must not be seen; inside, a link would be followed from another root.
+  return [store, `${store}-branches`, ...credentials.map((one) => join(home, one)), ...hide].map(realOrItself);
+}
+
+function realOrItself(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 function realPath(path: string): string {

@@ -9,8 +9,10 @@ export interface Placed {
   readonly prefix: string;
   /** For a person. */
   readonly shown: string;
-  /** The command line where `prefix` is reached as `root`. */
-  commandAt(root: string): readonly string[];
+  /** Of its dynamic loader, below `prefix`; null for a program without libraries. */
+  readonly loader: string | null;
+  /** The command line where `prefix` is reached as `root`, by this loader. */
+  commandAt(root: string, loader?: string | null): readonly string[];
 }
 
 /** Relative paths. */
@@ -24,10 +26,11 @@ interface Parts {
 const make = (prefix: string, { program, loader, libraries }: Parts): Placed => ({
   prefix,
   shown: join(prefix, program),
-  commandAt(root) {
+  loader,
+  commandAt(root, by = loader) {
     const at = (path: string): string => join(root, path);
-    if (loader === null) return [at(program)];
-    return [at(loader), "--inhibit-cache", "--library-path", libraries.map(at).join(":"), at(program)];
+    if (by === null) return [at(program)];
+    return [at(by), "--inhibit-cache", "--library-path", libraries.map(at).join(":"), at(program)];
   },
 });
 

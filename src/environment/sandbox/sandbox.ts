@@ -280,11 +280,17 @@ export class Sandbox implements Environment {
 
   /** Once for each set of them. Gives what names the set. */
   async #sayUnapplied(): Promise<string> {
-    const { added, changed, removed, conflicts } = await this.apply({ dryRun: true });
-    const told = setName([added, changed, removed, conflicts]);
-    if (told !== "" && told !== this.#note.told())
-      process.emitWarning(unappliedMessage(this.#place.workspace), "AgentRewindWarning");
-    return told;
+    const before = this.#note.told();
+    try {
+      const { added, changed, removed, conflicts } = await this.apply({ dryRun: true });
+      const told = setName([added, changed, removed, conflicts]);
+      if (told !== "" && told !== before)
+        process.emitWarning(unappliedMessage(this.#place.workspace), "AgentRewindWarning");
+      return told;
+    } catch {
+      // The host's folder may be gone, or the disk full: that is no reason not to close.
+      return before;
+    }
   }
 
   /** Before its first life: what a killed owner left. What ran has ended with it. */

@@ -1,8 +1,9 @@
 // Finds the programs that a sandbox needs, CRIU and mkfs.btrfs: on the machine, then in the folder that scripts/sandbox-tools.mjs fills. Downloads nothing.
 import { open, readdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, relative } from "node:path";
 import type { ProbeResult } from "../environment.ts";
+import { loaderApart } from "./loader-apart.ts";
 import { type Placed, placeInMachine, placeInPrefix } from "./placed.ts";
 import type { CriuProgram } from "./processes/criu-channel.ts";
 import { checkKernel, isKernelKnown } from "./processes/kernel-features.ts";
@@ -33,6 +34,10 @@ export function toolsFolder(): string {
   return join(isAbsolute(cache) ? cache : join(homedir(), ".cache"), "agentrewind", "tools");
 }
 
+/** Of copies of the loader, below the place's prefix. */
+const loaderFolder = ({ prefix }: Placed): string =>
+  prefix === "/" ? relative("/", join(toolsFolder(), "..")) : "agentrewind";
+
 export interface Search {
   /** Of private copies. */
   readonly folder?: string;
@@ -57,7 +62,8 @@ export async function findCriu(
     } else if (compareVersions(version, oldestCriu) < 0) {
       reasons.push(`${place.shown} is version ${version}, older than ${oldestCriu}`);
     } else {
-      const program = { version, prefix: place.prefix, command: place.commandAt("/proc/self/fd/8") };
+      const loader = place.loader === null ? null : await loaderApart(place.prefix, place.loader, loaderFolder(place));
+      const program = { version, prefix: place.prefix, command: place.commandAt("/proc/self/fd/8", loader) };
       const reason = (await reasonAgainst(program)) ?? (await search.refuse?.(program)) ?? null;
       if (reason === null)
         return { status: "available", tool: program, reason: `${version}, ${place.shown}`, hint: "" };

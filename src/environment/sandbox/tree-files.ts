@@ -43,7 +43,8 @@ export class TreeFiles {
   }
 
   readFile(path: string): Uint8Array {
-    return this.#open(path, this.#resolve(path), constants.O_RDONLY, (fd) => readFileSync(fd));
+    // Nobody is waited for at a named pipe.
+    return this.#open(path, this.#resolve(path), constants.O_RDONLY | constants.O_NONBLOCK, (fd) => readFileSync(fd));
   }
 
   /** The file is replaced whole, with the mode and owner of the one that was there; folders on the way are made. */

@@ -109,18 +109,14 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
     const { path, name } = one;
     const { upper, work } = foldersOf(live, name);
     const data = `lowerdir=${lowersOf(one).map(escaped).join(":")},upperdir=${escaped(upper)},workdir=${escaped(work)}`;
-    if (path !== "/") makeParents(path);
+    if (path !== "/") place(path);
     mount("overlay", "overlay", at(path), flag.noAtime | flag.noDev, data);
   };
-  const makeParents = (path: string): void => {
-    for (let end = path.indexOf("/", 1); ; end = path.indexOf("/", end + 1)) {
-      steps.push("mkdir", at(end < 0 ? path : path.slice(0, end)), "0755");
-      if (end < 0) return;
-    }
-  };
+  // What is inside may be links that the sandbox left: they would lead to the host's folders.
+  const place = (path: string): void => void steps.push("place", root, path);
   const [whole, ...others] = overlays;
   overlay(whole as Overlay);
-  for (const folder of ["proc", "sys", "dev", "tmp", "run"]) steps.push("mkdir", at(folder), "0755");
+  for (const folder of ["proc", "sys", "dev", "tmp", "run"]) place(folder);
   mount("proc", "proc", at("proc"), flag.noSuid | flag.noDev | flag.noExec);
   for (const name of readOnlyProc.filter((one) => existsSync(`/proc/${one}`)))
     bind(at(`proc/${name}`), at(`proc/${name}`), flag.readOnly);
@@ -130,11 +126,11 @@ export function viewSteps({ live, overlays, hide, hostname, kernelFeatures, last
   for (const [name, mode, major, minor] of nodes)
     steps.push("mknod", at(`dev/${name}`), `${0o20000 | Number.parseInt(mode, 8)}`, `${major}`, `${minor}`);
   for (const [target, name] of links) steps.push("symlink", target, at(`dev/${name}`));
-  for (const folder of ["pts", "shm", "mqueue"]) steps.push("mkdir", at(`dev/${folder}`), "0755");
+  for (const folder of ["pts", "shm", "mqueue"]) place(`dev/${folder}`);
   mount("devpts", "devpts", at("dev/pts"), flag.noSuid | flag.noExec, "newinstance,ptmxmode=0666,mode=620,gid=5");
   bind(join(live, "shm"), at("dev/shm"), flag.noDev);
   bind(join(live, "tmp"), at("tmp"), flag.noDev);
-  steps.push("mkdir", at("run/agentrewind"), "0755");
+  place("run/agentrewind");
   bind(join(live, "run"), at("run/agentrewind"), flag.noDev);
   if (kernelFeatures !== undefined) {
     steps.push("touch", at("run/criu.kdat"));

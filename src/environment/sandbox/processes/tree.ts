@@ -1,6 +1,6 @@
 // Captures the tree of a sandbox's processes with its files in one moment, and brings both back.
 import { release } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { type ErrorCode, RewindError } from "../../../errors.ts";
 import { fault } from "../../../faults.ts";
@@ -43,10 +43,22 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
   } catch (error) {
     const refused = refusalOf(error, "PROCESSES_NOT_CAPTURED");
     if (refused === undefined) throw error;
+    // What ended with its keeper is no state of the agent's.
+    await nextTurn();
+    if (request.life.over.aborted || !hasRoot(plan)) throw endedWhileCaptured(error);
     const captured = await withoutMemory(request, "relaunch", "not all processes can be captured");
     return { ...captured, problems: [...refused, ...captured.problems] };
   }
 }
+
+const hasRoot = ({ group }: LifePlan): boolean =>
+  processInfos(group.processes()).some(({ inside, state }) => inside === rootPid && state !== "Z");
+
+const endedWhileCaptured = (cause: unknown): RewindError =>
+  new RewindError("SANDBOX_FAILED", "The sandbox ended while it was captured.", {
+    hint: "Open the workspace again: the last pair comes back.",
+    cause,
+  });
 
 async function withMemory({ life, plan, layers, images, last }: CaptureRequest): Promise<CapturedTree> {
   const folder = images.begin();
