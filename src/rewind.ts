@@ -314,12 +314,15 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       await control.close();
       await deps.coordinator.exclusive(async () => {});
       await Promise.all(background);
-      await environment.close();
-      await objects.settled();
-      await store.settled();
-      lock.release();
-      store.close();
-      unlisten();
+      try {
+        await environment.close();
+        await objects.settled();
+        await store.settled();
+      } finally {
+        lock.release();
+        store.close();
+        unlisten();
+      }
     };
     const rewind: Rewind = {
       workspace,

@@ -1,6 +1,9 @@
 // `verify`: is everything there and whole that the checkpoints need?
 import { RewindError } from "../errors.ts";
+import type { Rewind } from "../opened.ts";
+import { asFindings } from "../orphans.ts";
 import type { Reader } from "../reader.ts";
+import type { Thread } from "../session/thread.ts";
 import type { Finding } from "../session/verify.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
@@ -15,7 +18,7 @@ export function verify(global: Global): Promise<Output> {
     const recorded = reader?.recorded;
     if (recorded === undefined) throw nothingRecorded(global, workspace, reader !== undefined);
     // What a sandbox keeps lies where only its holder can look.
-    const findings = recorded.kind === "sandbox" ? await askVerify(global) : await recorded.verify();
+    const findings = recorded.kind === "sandbox" ? await verifySandbox(global, reader) : await recorded.verify();
     const useless = await uselessLines(reader);
     return {
       json: findings,
@@ -28,8 +31,13 @@ export function verify(global: Global): Promise<Output> {
   });
 }
 
-const askVerify = (global: Global): Promise<readonly Finding[]> =>
-  give(global, { command: "verify", arguments: {}, here: (_, rewind) => rewind.verify(), begins: false });
+/** What was left is looked for first: whoever opens the sandbox takes it up. */
+async function verifySandbox(global: Global, reader: Reader | undefined): Promise<readonly Finding[]> {
+  const left = asFindings((await reader?.orphans()) ?? []);
+  const here = (_: Thread, rewind: Rewind): Promise<readonly Finding[]> => rewind.verify();
+  const found = await give<readonly Finding[]>(global, { command: "verify", arguments: {}, here, begins: false });
+  return [...left, ...found.filter(({ where }) => left.every((one) => one.where !== where))];
+}
 
 /** No fault, only room: what of the store nothing needs. */
 async function uselessLines(reader: Reader | undefined): Promise<string[]> {

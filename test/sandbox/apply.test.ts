@@ -230,6 +230,17 @@ describe.skipIf(lacking(...needed))("apply", () => {
     expect(said).toHaveLength(2);
   });
 
+  test("holes stay holes", async () => {
+    const { workspace, machine } = await begin();
+    await machine.says("truncate -s 64M sparse; printf x | dd of=sparse bs=1 seek=33554432 conv=notrunc status=none");
+    await machine.environment.apply?.();
+    const { size, blocks } = fs.statSync(join(workspace, "sparse"));
+    expect([size, blocks < 4_000]).toEqual([64 << 20, true]);
+    expect(execFileSync("cksum", ["sparse"], { cwd: workspace, encoding: "utf8" }).trim()).toBe(
+      await machine.says("cksum sparse"),
+    );
+  });
+
   test("a folder that was removed wholly leaves nothing", async () => {
     const { workspace, machine } = await begin();
     await machine.exec(["bash", "-c", `cd /; rm -rf ${workspace}/* ${workspace}/.[!.]*`]);

@@ -1,12 +1,14 @@
 // SIGKILL of a sandbox's owner at every step of its life: begun, captured, rewound, closed; the next owner has a pair, files and processes of one moment.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { type FaultPoint, faultPoints } from "../../src/faults.ts";
 import { lacking } from "../capabilities.ts";
 import { runSteps, type Step } from "../helpers/steps.ts";
 import { endSession, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
-import { needed } from "./machine.ts";
+import { keeperOf } from "./keeper-of.ts";
+import { needed, openMachine } from "./machine.ts";
 
 const options = { environment: "sandbox", sandbox: { network: "own" } } as const;
 const long = process.env.AGENTREWIND_LONG === "1";
@@ -73,5 +75,29 @@ describe.skipIf(lacking(...needed))("the owner is killed", () => {
       expect(signal, `${point}:${nth}`).toBe("SIGKILL");
       await expectPair(place);
     }
+  });
+});
+
+describe.skipIf(lacking(...needed))("the keeper is killed", () => {
+  test("while a state is captured: it is refused, or whole", async () => {
+    const outcomes = new Set<string>();
+    for (const afterMs of [0, 5, 10, 20, 40, 60]) {
+      const machine = await openMachine();
+      await machine.exec("v=kept; sleep 301 & sleep 302 &");
+      const first = await machine.environment.capture().captured;
+      expect(first.problems).toEqual([]);
+      await machine.exec("v=later");
+      const capture = machine.environment.capture().captured;
+      await sleep(afterMs);
+      process.kill(keeperOf(process.pid), "SIGKILL");
+      const outcome = await capture.then(
+        ({ problems }) => (problems.length === 0 ? "whole" : JSON.stringify(problems)),
+        (error) => error.code,
+      );
+      outcomes.add(outcome);
+      await machine.end();
+    }
+    for (const outcome of outcomes) expect(["whole", "SANDBOX_FAILED"]).toContain(outcome);
+    expect(outcomes).toContain("SANDBOX_FAILED");
   });
 });

@@ -1,7 +1,7 @@
 // A sandbox whose owner is killed: nothing of it runs on, and the next one that opens the workspace has the last pair, its processes included.
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,6 +12,7 @@ import { lacking } from "../capabilities.ts";
 import { pythonArguments, pythonPath } from "../helpers/python.ts";
 import { runSteps, type Step, type StepResult, startSteps } from "../helpers/steps.ts";
 import { codeOf, endSession, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
+import { keeperOf } from "./keeper-of.ts";
 import { needed } from "./machine.ts";
 import { mountsBelow } from "./place.ts";
 
@@ -43,12 +44,6 @@ const groupOf = (place: Place): string => {
 
 const runsIn = (group: string): boolean =>
   existsSync(group) && /^populated 1$/m.test(readFileSync(join(group, "cgroup.events"), "utf8"));
-
-const programsOf = (parent: number): number[] =>
-  readFileSync(`/proc/${parent}/task/${parent}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
-
-const keeperOf = (owner: number): number =>
-  programsOf(owner).find((pid) => basename(readlinkSync(`/proc/${pid}/exe`)) === "agentrewind-sandbox") as number;
 
 /** Resolves when `op` was said `count` times. */
 async function said(child: ChildProcess, op: string, count = 1): Promise<void> {

@@ -2,7 +2,7 @@
 // read, and nobody is waited for.
 import { closeSync, constants, fchmodSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { RewindError, systemCode } from "../../errors.ts";
+import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { decodeEntries, type Native } from "../../native.ts";
 import { isDirectory } from "./lower.ts";
 
@@ -145,8 +145,8 @@ export class RunFolder {
     try {
       this.#withRoot(work);
     } catch (error) {
-      if (!absent.includes(systemCode(error) ?? "")) throw error;
-      throw goneError(error);
+      if (absent.includes(systemCode(error) ?? "")) throw goneError(error);
+      throw asWriteFailure(error, this.path);
     }
   }
 }

@@ -244,15 +244,17 @@ export class Sandbox implements Environment {
   }
 
   async close(): Promise<void> {
-    const life = this.#lives.present;
-    if (life !== undefined) {
-      await life.commands.settle();
-      if (!life.over.aborted) await this.#park();
+    try {
+      const life = this.#lives.present;
+      await life?.commands.settle();
+      // Where that fails, the last pair comes back.
+      if (life !== undefined && !life.over.aborted) await this.#park();
+    } finally {
       await this.#lives.end();
+      await this.#host.close().catch(() => {});
+      await this.#plan.keeper.close();
+      await this.#layers.close();
     }
-    await this.#host.close();
-    await this.#plan.keeper.close();
-    await this.#layers.close();
   }
 
   #options(): SandboxOptions {
