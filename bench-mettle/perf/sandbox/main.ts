@@ -154,18 +154,19 @@ function markdown(rows: readonly Row[], command: string): string {
 if (values.help) process.stdout.write(usage);
 else {
   const rows: Row[] = [];
+  const { processes, megabytes, files, samples } = values;
+  const command = `npm run bench:sandbox -- --processes ${processes} --megabytes ${megabytes} --files ${files} --samples ${samples}`;
   for (const files of numbers(values.files))
     for (const processes of numbers(values.processes))
       for (const megabytes of processes === 0 ? [0] : numbers(values.megabytes)) {
         const made = await rowsOf({ processes, megabytes, files }, Number(values.samples));
         rows.push(...made);
+        // A run that is cut off has told what it has measured.
+        writeFileSync(join(values.out, "sandbox.json"), `${JSON.stringify({ command, rows }, null, 1)}\n`);
+        writeFileSync(join(values.out, "sandbox.md"), markdown(rows, command));
         for (const { what, operation, arm, p50, ratio } of made)
           process.stderr.write(
             `${processes} processes, ${megabytes} MB, ${files} files: ${what}: ${operation}: ${arm} ${p50.toFixed(1)} ms, ${ratio.toFixed(2)}x\n`,
           );
       }
-  const { processes, megabytes, files, samples } = values;
-  const command = `npm run bench:sandbox -- --processes ${processes} --megabytes ${megabytes} --files ${files} --samples ${samples}`;
-  writeFileSync(join(values.out, "sandbox.json"), `${JSON.stringify({ command, rows }, null, 1)}\n`);
-  writeFileSync(join(values.out, "sandbox.md"), markdown(rows, command));
 }
