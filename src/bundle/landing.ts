@@ -217,7 +217,7 @@ export class Landing {
           };
     const arrangement = { workspace: sandbox.workspace, overlays: arrange(sandbox) };
     const note = new ParkingNote(this.#store.layout.root, id);
-    await note.write(parked, sandbox.options, { arrangement });
+    note.write(parked, sandbox.options, { arrangement });
     await note.sync();
   }
 

@@ -8,15 +8,16 @@ import { lacking } from "../capabilities.ts";
 import { type Machine, needed, openMachine } from "./machine.ts";
 
 describe.skipIf(lacking(...needed))("the host's files", () => {
+  const hidden = mkdtempSync("/opt/agentrewind-hidden-");
   let machine: Machine;
   beforeAll(async () => {
     const workspace = mkdtempSync(join(realpathSync(tmpdir()), "agentrewind-workspace-"));
     for (const name of ["changed", "own", "gone"]) writeFileSync(join(workspace, name), "1\n");
-    machine = await openMachine({ workspace });
+    machine = await openMachine({ workspace, hide: [hidden] });
   });
   afterAll(async () => {
     await machine?.end();
-    rmSync(machine.workspace, { recursive: true });
+    for (const one of [machine.workspace, hidden]) rmSync(one, { recursive: true });
   });
 
   /** What the boundaries of the next time tell; a folder that takes long is not looked at for each. */
@@ -46,6 +47,20 @@ describe.skipIf(lacking(...needed))("the host's files", () => {
     expect(await told()).toEqual({ changed: seen, own, fresh: seen, folder: seen, gone: own });
     expect(await told()).toEqual({});
     expect(await machine.says("cat changed own fresh")).toBe("host\ninside\nhost");
+  });
+
+  test("what is elsewhere is told with its whole path, and what is hidden not at all", async () => {
+    const folder = mkdtempSync("/opt/agentrewind-host-");
+    try {
+      expect(Object.keys(await told())).toEqual([folder]);
+      writeFileSync(join(folder, "file"), "host\n");
+      expect(Object.keys(await told())).toEqual([`${folder}/file`]);
+      writeFileSync(join(hidden, "file"), "host\n");
+      expect(await told()).toEqual({});
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    expect(Object.keys(await told()).sort()).toEqual([folder, `${folder}/file`]);
   });
 
   test("F-69: what was changed while nobody had it open is told too, whatever it is called", async () => {

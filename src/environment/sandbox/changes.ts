@@ -7,6 +7,7 @@ import { type Entry, entryType } from "../directory/entry.ts";
 import { join, type RawPath } from "../directory/names.ts";
 import { Summary } from "../directory/tree.ts";
 import type { FileChanges } from "../environment.ts";
+import { inFolder, innermost } from "./inside.ts";
 import type { LayerDifference, LayerEntry, Layers } from "./layers/layers.ts";
 import { type Lower, openLower } from "./lower.ts";
 import { Merged, type Shown } from "./merged.ts";
@@ -40,8 +41,8 @@ export async function fileChanges(options: ChangesOptions, from: string, to: str
     try {
       const comparison = new Comparison({ layers, from, to, root, lower, below, breathe });
       for (const change of await comparison.changes()) {
-        const path = sandboxPath(root.at, change.path);
-        if (ownerOf(roots, path) === root) found.push({ ...change, path: told(path, options.workspace) });
+        const path = inFolder(root.at, change.path);
+        if (rootOf(roots, path) === root) found.push({ ...change, path: told(path, options.workspace) });
         const pause = breathe();
         if (pause !== undefined) await pause;
       }
@@ -83,14 +84,9 @@ async function byRoot(
   return found;
 }
 
-const sandboxPath = (at: RawPath, path: RawPath): RawPath =>
-  path === "" ? at : at.endsWith("/") ? at + path : `${at}/${path}`;
-
 /** A path that another mount covers is that mount's. */
-function ownerOf(roots: readonly LayerRoot[], path: RawPath): LayerRoot | undefined {
-  const holds = ({ at }: LayerRoot): boolean => at === "/" || path === at || path.startsWith(`${at}/`);
-  return roots.filter(holds).sort((a, b) => b.at.length - a.at.length)[0];
-}
+export const rootOf = (roots: readonly LayerRoot[], path: RawPath): LayerRoot | undefined =>
+  innermost(roots, ({ at }) => at, path);
 
 function told(path: RawPath, workspace: RawPath): RawPath {
   if (path === workspace) return "";

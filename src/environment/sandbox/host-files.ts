@@ -4,8 +4,9 @@ import { performance } from "node:perf_hooks";
 import { promisify } from "node:util";
 import { deflateRaw, inflateRawSync } from "node:zlib";
 import type { Native } from "../../native.ts";
-import { replaceFile, writeAll } from "../../store/io.ts";
-import { fromBytes, join, type RawPath } from "../directory/names.ts";
+import { replaceFileNow } from "../../store/io.ts";
+import type { RawPath } from "../directory/names.ts";
+import { inFolder, isBelow, outermost, raw, restBelow } from "./inside.ts";
 import { overlayOf } from "./mount-plan.ts";
 import { changedStamps, mergedStamps, type Stamps, takeStamps } from "./stamps.ts";
 import type { Overlay } from "./view.ts";
@@ -47,10 +48,7 @@ export interface HostFilesOptions {
   readonly file: string;
 }
 
-const raw = (path: string): RawPath => fromBytes(Buffer.from(path));
 const deflate = promisify(deflateRaw);
-const isBelow = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 
 export class HostFiles {
   readonly #options: HostFilesOptions;
@@ -63,10 +61,7 @@ export class HostFiles {
     this.#options = options;
     this.#hidden = options.hidden.map(raw);
     const kept = readKept(options.file);
-    const wanted = [...options.folders, ...systemPaths];
-    this.#places = wanted
-      .filter((path, index) => !wanted.some((other, at) => at !== index && other !== path && isBelow(path, other)))
-      .filter((path, index, all) => all.indexOf(path) === index)
+    this.#places = outermost([...options.folders, ...systemPaths])
       .map((at) => ({ at, ...overlayOf(options.overlays, at) }))
       .map(({ at, overlay, below }) => ({
         at,
@@ -119,8 +114,7 @@ export class HostFiles {
     const place = await this.#lookNow(at);
     place.base = mergedStamps(place.base ?? Buffer.alloc(0), place.stamps ?? Buffer.alloc(0), isTaken);
     for (const path of this.#changed)
-      if (!told.has(path) && isTaken(path.slice(place.overlay === "/" ? 1 : place.overlay.length + 1)))
-        this.#changed.delete(path);
+      if (!told.has(path) && isTaken(restBelow(path, place.overlay))) this.#changed.delete(path);
     await this.#save();
   }
 
@@ -142,10 +136,7 @@ export class HostFiles {
     const bytes = await deflate(
       Buffer.concat(known.flatMap(({ at, base, stamps }) => framed(Buffer.from(at), base as Stamps, stamps as Stamps))),
     );
-    await replaceFile(this.#options.file, async (fd) => {
-      writeAll(fd, bytes, 0);
-      return bytes.length;
-    });
+    replaceFileNow(this.#options.file, bytes);
   }
 
   #begin(place: Place): void {
@@ -176,7 +167,7 @@ export class HostFiles {
       return;
     }
     for (const path of await changedStamps(before, seen)) {
-      const inside = path === "" ? place.overlay : join(place.overlay === "/" ? "" : place.overlay, path);
+      const inside = inFolder(place.overlay, path);
       if (!this.#hidden.some((one) => isBelow(inside, one))) this.#changed.add(inside);
     }
   }

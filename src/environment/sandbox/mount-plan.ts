@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
+import { innermost, isBelow, restBelow } from "./inside.ts";
 import { mountTable } from "./mount-table.ts";
 import type { SandboxPlace } from "./options.ts";
 import type { Arrangement } from "./park.ts";
@@ -25,9 +26,6 @@ const credentials = [
 /** What a sandbox has of its own at these paths. */
 const replaced = ["/tmp", "/dev", "/proc", "/sys", "/run/agentrewind"];
 
-export const isBelow = (path: string, folder: string): boolean =>
-  path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
-
 /** The overlays, that of "/" first; parents before what is mounted below them. @throws BAD_ARGUMENT */
 export function planOverlays(
   { workspace, rootfs, mounts = [] }: SandboxPlace,
@@ -42,7 +40,7 @@ export function planOverlays(
         hint: "Choose a folder elsewhere.",
       });
     }
-    const mount = points.filter((point) => isBelow(path, point)).sort((a, b) => b.length - a.length)[0] ?? "/";
+    const mount = innermost(points, (point) => point, path) ?? "/";
     // What the sandbox has of its own hides the host's: there the folder itself is laid over it.
     if (hidden !== undefined) paths.add(path);
     else if (mount !== "/") paths.add(mount);
@@ -61,10 +59,8 @@ export function overlayOf<T extends Pick<Overlay, "path">>(
   overlays: readonly T[],
   path: string,
 ): { overlay: T; below: string } {
-  const overlay = overlays
-    .filter((one) => isBelow(path, one.path))
-    .sort((a, b) => b.path.length - a.path.length)[0] as T;
-  return { overlay, below: path.slice(overlay.path === "/" ? 1 : overlay.path.length + 1) };
+  const overlay = innermost(overlays, (one) => one.path, path) as T;
+  return { overlay, below: restBelow(path, overlay.path) };
 }
 
 /** What a sandbox has of its own there, or has anew. */

@@ -1,4 +1,5 @@
 // Opens a sandbox: looks what this machine has for one, and plans it.
+import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { RewindError } from "../../errors.ts";
 import { loadNative, type Native } from "../../native.ts";
@@ -34,14 +35,15 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
   await images.clean();
   // What a killed owner left running: its state is that of the last pair, which is brought back.
   await plan.group.remove();
+  const folders = [plan.workspace, ...(place.mounts ?? []).map((path) => realpathSync(path))];
   const host = new HostFiles({
     native: plan.native,
     overlays: plan.overlays,
-    folders: [plan.workspace, ...(place.mounts ?? [])],
+    folders,
     hidden: plan.hide,
     file: join(place.store, "sandboxes", `${place.id}.host`),
   });
-  return new Sandbox({ place, plan, layers, images, host, lacks });
+  return new Sandbox({ place, plan, layers, images, host, folders, lacks });
 }
 
 type Planned = Omit<LifePlan, "overlays"> & { readonly overlays: ReturnType<typeof planOverlays> };

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { makeFolder, replaceFile, syncFile, syncFolder, writeAll } from "../../store/io.ts";
+import { makeFolder, replaceFileNow, syncFile, syncFolder } from "../../store/io.ts";
 import type { Manifest } from "../environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./options.ts";
 
@@ -72,16 +72,13 @@ export class ParkingNote {
   }
 
   /** What is not given of `more` stays as it is. */
-  async write(
+  write(
     parked: Manifest | null,
     options: SandboxOptions,
     more: { readonly told?: string; readonly arrangement?: Arrangement } = {},
-  ): Promise<void> {
+  ): void {
     const { told = this.told(), arrangement = this.arrangement() } = more;
     const bytes = Buffer.from(JSON.stringify({ parked, options, told, arrangement } satisfies Note));
-    await replaceFile(this.#path, async (fd) => {
-      writeAll(fd, bytes, 0);
-      return bytes.length;
-    });
+    replaceFileNow(this.#path, bytes);
   }
 }

@@ -4,6 +4,7 @@ import { closeSync, constants, lstatSync, mkdirSync, openSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../../errors.ts";
 import type { Native } from "../../native.ts";
+import { isBelow } from "./inside.ts";
 import { withMerged } from "./merged-view.ts";
 import { overlayOf } from "./mount-plan.ts";
 import type { Overlay } from "./view.ts";
@@ -21,9 +22,6 @@ export interface PutOptions {
   /** Absolute, inside. */
   readonly paths: readonly string[];
 }
-
-const isBelow = (path: string, folder: string): boolean =>
-  folder === "/" || path === folder || path.startsWith(`${folder}/`);
 
 /** Where the sandbox has folders of its own: below these the state's own folder is looked at. */
 const plain = [

@@ -1,9 +1,10 @@
 // The paths of a sandbox: as callers write them, as it sees them, and where they lie in its layers.
 import { join } from "node:path";
 import type { Native } from "../../native.ts";
-import { display, fromBytes, fromDisplay, type RawPath, toBytes } from "../directory/names.ts";
+import { display, fromDisplay, type RawPath, toBytes } from "../directory/names.ts";
 import type { FileChanges, Problem } from "../environment.ts";
-import { fileChanges, type LayerRoot } from "./changes.ts";
+import { fileChanges, type LayerRoot, rootOf } from "./changes.ts";
+import { raw, restBelow } from "./inside.ts";
 import type { Layers } from "./layers/layers.ts";
 import type { LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
@@ -52,15 +53,13 @@ export class SandboxPaths {
   }
 
   #rootOf(path: string): LayerRoot {
-    return this.#roots
-      .filter(({ at }) => at === "/" || path === at || path.startsWith(`${at}/`))
-      .sort((a, b) => b.at.length - a.at.length)[0] as LayerRoot;
+    return rootOf(this.#roots, path) as LayerRoot;
   }
 
   /** One of the states, or the lower folder, has it. */
   async isKnown(path: string, states: readonly string[]): Promise<boolean> {
     const root = this.#rootOf(path);
-    const below = raw(path).slice(root.at === "/" ? 1 : root.at.length + 1);
+    const below = restBelow(raw(path), root.at);
     for (const state of states) {
       const upper = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
       if (upper !== null && upper.type !== "whiteout") return true;
@@ -78,7 +77,7 @@ export class SandboxPaths {
   async hostWrites(paths: readonly RawPath[], state: string): Promise<Problem[]> {
     const told = paths.slice(0, mostTold).map(async (path) => {
       const root = this.#rootOf(path);
-      const below = path.slice(root.at === "/" ? 1 : root.at.length + 1);
+      const below = restBelow(path, root.at);
       const own = await this.#layers.look(state, below === "" ? root.layer : `${root.layer}/${below}`);
       const seen = own === null || own.type === "directory" ? "the sandbox sees the host's" : "the sandbox has its own";
       return { path: display(this.shown(path)), reason: `HOST_WRITE: it was changed on the host meanwhile; ${seen}` };
@@ -93,12 +92,6 @@ export class SandboxPaths {
     return fileChanges(options, from, to);
   }
 }
-
-export const raw = (path: string): string => fromBytes(Buffer.from(path));
-
-/** A path is one of these, or below one. */
-export const covers = (paths: readonly string[], path: string): boolean =>
-  paths.some((one) => path === one || path.startsWith(one === "/" ? "/" : `${one}/`));
 
 /** Less the paths of which `isLeft` is true. */
 export function without(changes: FileChanges, isLeft: (path: string) => boolean): FileChanges {

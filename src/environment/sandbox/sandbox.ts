@@ -19,6 +19,7 @@ import type {
 } from "../environment.ts";
 import { applyFolders, setName, unappliedMessage } from "./apply/folders.ts";
 import type { HostFiles } from "./host-files.ts";
+import { covers } from "./inside.ts";
 import type { Layers } from "./layers/layers.ts";
 import type { LifePlan } from "./life.ts";
 import { SandboxLives } from "./lives.ts";
@@ -27,7 +28,7 @@ import { type Parked, ParkingNote } from "./park.ts";
 import { type SandboxPortable, sandboxPortable } from "./portable.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { captureTree, foreseen } from "./processes/tree.ts";
-import { covers, SandboxPaths, without } from "./sandbox-paths.ts";
+import { SandboxPaths, without } from "./sandbox-paths.ts";
 import { filesOf, SandboxStates } from "./states.ts";
 import { TreeFiles } from "./tree-files.ts";
 
@@ -38,6 +39,8 @@ export interface SandboxParts {
   readonly layers: Layers;
   readonly images: ImageStore;
   readonly host: HostFiles;
+  /** Absolute, inside: what `apply` may bring back. */
+  readonly folders: readonly string[];
   readonly lacks: readonly string[];
 }
 
@@ -58,6 +61,7 @@ export class Sandbox implements Environment {
   readonly #layers: Layers;
   readonly #images: ImageStore;
   readonly #host: HostFiles;
+  readonly #folders: readonly string[];
   readonly #note: ParkingNote;
   readonly #files: TreeFiles;
   readonly #paths: SandboxPaths;
@@ -71,9 +75,10 @@ export class Sandbox implements Environment {
   /** Of the beginning of this life, where nobody was told yet. */
   #untold: readonly Problem[] = [];
 
-  constructor({ place, plan, layers, images, host, lacks }: SandboxParts) {
+  constructor({ place, plan, layers, images, host, folders, lacks }: SandboxParts) {
     this.#place = place;
     this.#host = host;
+    this.#folders = folders;
     this.#plan = plan;
     this.#layers = layers;
     this.#images = images;
@@ -115,7 +120,7 @@ export class Sandbox implements Environment {
       if (this.#lives.present === undefined) await this.#resume(this.#note.read(), newest, keep);
     } finally {
       // Only now: killed before, the next one finds it parked as well.
-      await this.#note.write(null, this.#options());
+      this.#note.write(null, this.#options());
       fault("sandbox.taken-up");
     }
   }
@@ -184,8 +189,8 @@ export class Sandbox implements Environment {
 
   async apply(options: ApplyOptions = {}): Promise<Applied> {
     const { name } = await this.#layers.snapshot();
-    const { overlays, workspace } = this.#plan;
-    const folders = [workspace, ...(this.#place.mounts ?? [])];
+    const { overlays } = this.#plan;
+    const folders = this.#folders;
     return this.#states.withFolder(name, (state) =>
       applyFolders({ overlays, folders, state, host: this.#host, paths: this.#paths, options }),
     );
@@ -276,7 +281,7 @@ export class Sandbox implements Environment {
       if (parked.processes !== null) await this.#images.sync(parked.processes);
     }
     const told = await this.#sayUnapplied();
-    await this.#note.write(parked ?? { files: null, processes: null }, this.#options(), { told });
+    this.#note.write(parked ?? { files: null, processes: null }, this.#options(), { told });
     fault("sandbox.parked");
   }
 

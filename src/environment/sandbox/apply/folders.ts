@@ -1,11 +1,12 @@
 // `apply` of a sandbox: which folders of the host it is about, and what is told of it.
 import { createHash } from "node:crypto";
 import { RewindError } from "../../../errors.ts";
-import { display, join, type RawPath } from "../../directory/names.ts";
+import { display, type RawPath } from "../../directory/names.ts";
 import type { Applied, ApplyOptions } from "../../environment.ts";
 import type { HostFiles } from "../host-files.ts";
+import { covers, inFolder, outermost, raw } from "../inside.ts";
 import { overlayOf } from "../mount-plan.ts";
-import { covers, raw, type SandboxPaths } from "../sandbox-paths.ts";
+import type { SandboxPaths } from "../sandbox-paths.ts";
 import type { Overlay } from "../view.ts";
 import { applyFolder } from "./apply.ts";
 import type { Step } from "./plan.ts";
@@ -32,12 +33,9 @@ export async function applyFolders({ overlays, folders, state, host, paths, opti
     });
   }
   const told: Record<Step["change"] | "conflicts", string[]> = { added: [], changed: [], removed: [], conflicts: [] };
-  for (const folder of folders.filter(
-    (one, index) => !folders.some((other, at) => at < index && covers([other], one)),
-  )) {
+  for (const folder of outermost(folders)) {
     const { overlay, below } = overlayOf(overlays, folder);
-    const inside = (path: RawPath): RawPath =>
-      join(overlay.path === "/" ? "/" : raw(overlay.path), path).replace("//", "/");
+    const inside = (path: RawPath): RawPath => inFolder(raw(overlay.path), path);
     const { done, conflicts } = await applyFolder({
       overlay,
       below: raw(below),
