@@ -48,6 +48,7 @@ export const rules = {
   "src/fork.ts": ["src/"],
   "src/orphans.ts": ["src/"],
   "src/opened.ts": ["src/"],
+  "src/open-options.ts": ["src/"],
   "src/index.ts": ["src/"],
   "src/reader.ts": ["src/"],
   "src/upkeep.ts": ["src/"],

@@ -22,9 +22,10 @@ export type {
   RestoreOptions,
 } from "./environment/environment.ts";
 export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors.ts";
+export type { OpenOptions } from "./open-options.ts";
 export type { Branch, BranchInfo, BranchSource, ExportRequest, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
 export type { Progress } from "./progress.ts";
-export { type OpenOptions, openRewind } from "./rewind.ts";
+export { openRewind } from "./rewind.ts";
 export type { Alignment, Boundary } from "./session/alignment.ts";
 export type { ContextDiff } from "./session/compare.ts";
 export type { EffectDefinition, EffectOptions, ToolArguments } from "./session/effect-rules.ts";

@@ -1,25 +1,22 @@
 // The composition root: openRewind chooses and wires the parts; nothing else names a concrete implementation.
 import { existsSync } from "node:fs";
-import { z } from "zod";
 import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
-import { type DirectorySettings, directorySettings } from "./environment/directory/programs/policy.ts";
-import type { Applied, ApplyOptions, Environment } from "./environment/environment.ts";
-import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
+import type { Applied, ApplyOptions } from "./environment/environment.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
+import { type Chosen, chosenOptions, type OpenOptions } from "./open-options.ts";
 import type { ExportRequest, Rewind } from "./opened.ts";
 import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
-import { type EffectOptions, effectOptions, effectRules } from "./session/effect-rules.ts";
+import { effectRules } from "./session/effect-rules.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { keepUnrecorded, recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
 import { Thread } from "./session/thread.ts";
-import type { Budget, Lesson } from "./session/types.ts";
 import { type Finding, verifyEnvironment } from "./session/verify.ts";
 import { openBranches } from "./store/branches.ts";
 import { answers, serveControl } from "./store/control.ts";
@@ -36,103 +33,12 @@ import { onTerminate } from "./terminate.ts";
 import { askHolderToSeal, collectStore, unlessRunning } from "./upkeep.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
-export interface OpenOptions extends EffectOptions {
-  /** The directory that the agent works in. */
-  readonly workspace: string;
-  /** Folder of the store. Default: the user's, `$XDG_STATE_HOME/agentrewind`. */
-  readonly store?: string;
-  /**
-   * What is captured. "directory" (the default): the workspace's files, in place. "sandbox" (Linux, root): all files and the live processes of a machine of the agent's own.
-   * "auto" is the strongest directory support here.
-   */
-  readonly environment?: "directory" | "auto" | "sandbox" | Environment;
-  /** Of environment "directory". */
-  readonly directory?: DirectorySettings;
-  /** Of environment "sandbox". */
-  readonly sandbox?: SandboxOptions;
-  /** How changes are found: "scan" looks at every file each time, "auto" (the default) only at what a watcher names, where one sees everything. */
-  readonly inspector?: "auto" | "scan";
-  /** What a reply's tools wait for. Default "captured". */
-  readonly gate?: "captured" | "durable";
-  /** When a pair is captured. */
-  readonly capture?: "every";
-  /** Glob patterns, relative to the workspace, of what is neither captured nor touched. Nothing is excluded by default. */
-  readonly exclude?: readonly string[];
-  /** What a turn does when its environment cannot be captured. Default "continue": the checkpoint is listed as not restorable. */
-  readonly onCaptureFailure?: "continue" | "stop";
-  /** Limits of the agent's own rewinds. Default `{ rewinds: 10, perCheckpoint: 3 }`. */
-  readonly budget?: Partial<Budget>;
-  /** How lessons are summed up that have become longer than one message takes (8,000 characters). Default: the newest are told, the others counted. */
-  readonly lessons?: { readonly summarize: (lessons: readonly Lesson[]) => string | Promise<string> };
-  /**
-   * Takes the workspace from a process that holds it and has not answered for three seconds (stopped, hung). What that one still records is refused then; what
-   * its tools do in the workspace and in the world is not: end it. Refused while it is in the middle of a rewind.
-   */
-  readonly takeOver?: boolean;
-  /**
-   * On SIGTERM everything that was recorded, a pair that is being captured included, is brought to the disk; then the process ends as the signal ends it, `deadlineMs` later at the latest, done or not. A
-   * second SIGTERM ends it at once. Where the program listens to SIGTERM itself, it says when the process ends: `rewind.durable()` tells when it may. Default: SIGTERM is left alone.
-   */
-  readonly onTerminate?: { readonly deadlineMs: number };
-  /** Bytes of the whole store above which this process warns once. 0: never. Default: `AGENTREWIND_SOFT_LIMIT`, else 20 GiB. */
-  readonly softLimit?: number;
-  /** Allows `/`, the home folder and its ancestors as workspace. */
-  readonly allowBroadWorkspace?: boolean;
-}
-
-const optionsSchema = z.strictObject({
-  workspace: z.string().min(1),
-  store: z.string().min(1).optional(),
-  environment: z
-    .union([
-      z.enum(["directory", "auto", "sandbox"]),
-      z.custom<Environment>((value) => typeof (value as Environment)?.capture === "function"),
-    ])
-    .default("directory"),
-  directory: directorySettings.default({}),
-  sandbox: sandboxOptions.default({}),
-  inspector: z.enum(["auto", "scan"]).default("auto"),
-  gate: z.enum(["captured", "durable"]).default("captured"),
-  capture: z.enum(["every"]).default("every"),
-  exclude: z.array(z.string()).readonly().default([]),
-  onCaptureFailure: z.enum(["continue", "stop"]).default("continue"),
-  budget: z.strictObject({ rewinds: z.int().min(0).optional(), perCheckpoint: z.int().min(1).optional() }).default({}),
-  lessons: z
-    .strictObject({
-      summarize: z.custom<NonNullable<OpenOptions["lessons"]>["summarize"]>(
-        (value) => typeof value === "function",
-        "must be a function",
-      ),
-    })
-    .optional(),
-  ...effectOptions,
-  takeOver: z.boolean().default(false),
-  // Longer ones no timer takes.
-  onTerminate: z
-    .strictObject({
-      deadlineMs: z
-        .int()
-        .min(0)
-        .max(2 ** 31 - 1),
-    })
-    .optional(),
-  softLimit: z.int().min(0).optional(),
-  allowBroadWorkspace: z.boolean().default(false),
-});
-
 /**
  * Opens a workspace for recording and rewinding. One process writes at a time; what a killed one left half done is finished first.
  * @throws BAD_ARGUMENT, ENVIRONMENT_BUSY, WORKSPACE_GONE, WORKSPACE_TOO_BROAD, STORE_INSIDE_WORKSPACE, STORE_TOO_NEW, STORE_CORRUPT, DISK_FULL
  */
 export async function openRewind(options: OpenOptions): Promise<Rewind> {
-  const parsed = optionsSchema.safeParse(options);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new RewindError("BAD_ARGUMENT", `openRewind: ${issue?.path.join(".") || "options"}: ${issue?.message}.`, {
-      hint: "See the options of openRewind in the README.",
-    });
-  }
-  const chosen = parsed.data;
+  const chosen = chosenOptions(options);
   const storePath = chosen.store ?? defaultStorePath();
   const workspace = resolveWorkspace(chosen.workspace, storePath, chosen.allowBroadWorkspace, true);
   return (await openAt(storePath, workspace, chosen)).rewind;
@@ -142,8 +48,6 @@ interface Opened {
   readonly rewind: Rewind;
   readonly deps: SessionDeps;
 }
-
-type Chosen = z.infer<typeof optionsSchema>;
 
 async function openAt(storePath: string, workspace: string, chosen: Chosen): Promise<Opened> {
   const store = openStore(storePath);
