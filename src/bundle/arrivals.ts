@@ -7,7 +7,7 @@ import { removeFolder } from "../environment/directory/remove.ts";
 import { openTheLayers, requireMachine } from "../environment/sandbox/open.ts";
 import { isRewindError, systemCode } from "../errors.ts";
 import { identityText } from "../store/branches.ts";
-import { makeFolder, remove, removeTree, replaceFile, syncFolder, writeAll } from "../store/io.ts";
+import { makeFolder, remove, removeTree, replaceFileNow, syncFolder } from "../store/io.ts";
 import { layoutOf } from "../store/layout.ts";
 import { type Lock, takeLock, tryLock } from "../store/lock.ts";
 import { openStore, type Store } from "../store/store.ts";
@@ -138,11 +138,7 @@ const stagedFolder = (folder: string, id: string): string => join(dirname(folder
 async function writeNote(store: Store, id: string, note: Note): Promise<void> {
   const folder = notesFolder(store.layout.root);
   makeFolder(folder, 0o700);
-  const bytes = Buffer.from(JSON.stringify(note));
-  await replaceFile(join(folder, `${id}.json`), async (fd) => {
-    writeAll(fd, bytes, 0);
-    return bytes.length;
-  });
+  replaceFileNow(join(folder, `${id}.json`), Buffer.from(JSON.stringify(note)));
   await syncFolder(folder);
 }
 
