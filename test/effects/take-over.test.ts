@@ -1,7 +1,7 @@
 // Two processes and one effect: the first is killed, stopped or gives the workspace up in the middle of it, and goes on later.
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 import { done, runWorld, type Started, startWorld } from "./world.ts";
 
@@ -17,10 +17,6 @@ async function sending(
   const until = join(place.base, "go");
   const steps = [{ op: "open" }, { op: "turn", messages: ["m0"] }, { ...mail, op: how, until }, ...rest];
   const started = startWorld(place, steps as never);
-  onTestFinished(async () => {
-    started.child.kill("SIGKILL");
-    await started.ended;
-  });
   await started.next("turn");
   await started.next("acted");
   return { ...started, go: () => writeFileSync(until, "") };
@@ -62,7 +58,6 @@ test("F-41: the first is stopped in the middle of it: the second takes over, and
     { op: "verify" },
     { op: "effects" },
   ] as never);
-  onTestFinished(() => void second.child.kill("SIGKILL"));
   expect((await second.next("open")).error).toBeUndefined();
   expect((await second.next("call")).ok).toMatchObject({ status: "held" });
   expect((await second.next("turn")).ok).toBe("c1");
@@ -115,7 +110,6 @@ test("F-41: of several that take over at once one wins", async () => {
       { op: "call", tool: "ping", args: {}, until },
     ] as never),
   );
-  onTestFinished(() => others.forEach(({ child }) => void child.kill("SIGKILL")));
   const opened = await Promise.all(others.map((one) => one.next("open")));
   expect(opened.map(({ error }) => error ?? "won").sort()).toEqual(["ENVIRONMENT_BUSY", "ENVIRONMENT_BUSY", "won"]);
   const winner = others[opened.findIndex(({ error }) => error === undefined)];
@@ -151,10 +145,6 @@ test("F-41: a holder that answers, and one that is in the middle of a rewind, ar
     { op: "turn", messages: ["m0"] },
     { op: "rewind", to: "c0", verify: `touch ${place.base}/checking; while [ -e ${place.base} ]; do sleep 0.1; done` },
   ]);
-  onTestFinished(async () => {
-    busy.child.kill("SIGKILL");
-    await busy.ended;
-  });
   while (!existsSync(join(place.base, "checking"))) await new Promise((resolve) => setTimeout(resolve, 20));
   busy.child.kill("SIGSTOP");
   const second = runWorld(place, [{ op: "open", takeOver: true }]).results[0];

@@ -3,8 +3,11 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { afterEach } from "vitest";
 import { libraryEntry } from "../helpers/library.ts";
 import type { Step, StepResult } from "../helpers/steps.ts";
+// Its own `afterEach`, which removes the places, must be registered before the one here: the last registered runs first.
+import "../helpers/workspace.ts";
 import type { Place } from "../helpers/workspace.ts";
 
 const script = resolve(import.meta.dirname, "../fixtures/world.mjs");
@@ -43,6 +46,17 @@ export interface Started {
   readonly ended: Promise<void>;
 }
 
+const started: Started[] = [];
+
+// Until a process has ended it may write where its place is removed.
+afterEach(async () => {
+  for (const { child, ended } of started.splice(0)) {
+    child.kill("SIGKILL");
+    await ended;
+  }
+});
+
+/** It ends with its test. */
 export function startWorld(place: Place, steps: readonly Step[]): Started {
   const child = spawn(process.execPath, argsOf(place, steps), { stdio: ["ignore", "pipe", "inherit"] });
   const lines: StepResult[] = [];
@@ -53,7 +67,7 @@ export function startWorld(place: Place, steps: readonly Step[]): Started {
     if (at < 0) lines.push(line);
     else waiting.splice(at, 1)[0]?.resolve(line);
   });
-  return {
+  const world: Started = {
     child,
     next(op) {
       const at = lines.findIndex((line) => line.op === op);
@@ -62,4 +76,6 @@ export function startWorld(place: Place, steps: readonly Step[]): Started {
     },
     ended: new Promise((resolve) => child.once("close", () => resolve())),
   };
+  started.push(world);
+  return world;
 }
