@@ -17,10 +17,11 @@
 
 #include "program.h"
 
-enum { child_limit = 64, images_fd = 9, prefix_fd = 8, library_fd = 7, criu_fd = 3 };
+enum { child_limit = 64, held_limit = 512, images_fd = 9, prefix_fd = 8, library_fd = 7, criu_fd = 3 };
 
 struct child {
   pid_t pid;
+  pid_t init; /* of the sandbox that it belongs to */
   uint32_t id;
   int channel; /* -1: none (an init), or closed */
   int ended;
@@ -30,6 +31,32 @@ struct child {
 static struct child children[child_limit];
 static size_t child_count;
 static int owner;
+
+/* What is to stay open while a sandbox lives. */
+struct held {
+  pid_t init;
+  int fd;
+};
+
+static struct held held[held_limit];
+static size_t held_count;
+
+static void release(size_t index) {
+  close(held[index].fd);
+  held_count--;
+  memmove(held + index, held + index + 1, (held_count - index) * sizeof *held);
+}
+
+/* Without the oldest one memory is only dumped again that did not change. */
+static void hold(pid_t init, int fd) {
+  if (held_count == held_limit) release(0);
+  held[held_count++] = (struct held){init, fd};
+}
+
+static void release_all(pid_t init) {
+  for (size_t i = held_count; i-- > 0;)
+    if (held[i].init == init) release(i);
+}
 
 static void put_frame(uint32_t id, uint8_t kind, const void *payload, size_t length, const void *more, size_t more_length) {
   unsigned char head[9];
@@ -50,8 +77,8 @@ static void put_started(uint32_t id, pid_t pid) {
   put_frame(id, FRAME_STARTED, &number, sizeof number, NULL, 0);
 }
 
-static void remember(pid_t pid, uint32_t id, int channel) {
-  struct child one = {pid, id, channel, 0, 0};
+static void remember(pid_t pid, pid_t init, uint32_t id, int channel) {
+  struct child one = {pid, init, id, channel, 0, 0};
   children[child_count++] = one;
 }
 
@@ -62,6 +89,7 @@ static void forget_ended(void) {
       i++;
       continue;
     }
+    if (children[i].pid == children[i].init) release_all(children[i].init);
     int32_t status = children[i].status;
     put_frame(children[i].id, FRAME_ENDED, &status, sizeof status, NULL, 0);
     children[i] = children[--child_count];
@@ -82,7 +110,7 @@ static void start(uint32_t id, struct fields instructions) {
   if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
   struct launched out = launch(instructions);
   if (out.error != 0) return put_failed(id, out.error, out.what);
-  remember(out.pid, id, -1);
+  remember(out.pid, out.pid, id, -1);
   put_started(id, out.pid);
 }
 
@@ -156,7 +184,7 @@ static void start_criu(uint32_t id, struct fields given) {
     close(pair[0]);
     return put_failed(id, error, "start CRIU");
   }
-  remember(pid, id, pair[0]);
+  remember(pid, atoi(given.item[0]), id, pair[0]);
   put_started(id, pid);
 }
 
@@ -247,7 +275,18 @@ static void take_frame(void) {
 /* False when there is nothing more. */
 static int pass_on(struct child *one) {
   static char message[FRAME_LIMIT - 16];
-  ssize_t got = recv(one->channel, message, sizeof message, MSG_DONTWAIT);
+  char space[CMSG_SPACE(sizeof(int))];
+  struct iovec part = {message, sizeof message};
+  struct msghdr about = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
+  ssize_t got = recvmsg(one->channel, &about, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&about) : NULL;
+  int fd = -1;
+  if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(head), sizeof fd);
+  if (fd >= 0 && (size_t)got == sizeof MEMORY_MESSAGE && memcmp(message, MEMORY_MESSAGE, sizeof MEMORY_MESSAGE) == 0) {
+    hold(one->init, fd);
+    return 1;
+  }
+  if (fd >= 0) close(fd);
   if (got > 0) {
     put_frame(one->id, FRAME_DATA, message, (size_t)got, NULL, 0);
     return 1;

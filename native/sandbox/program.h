@@ -19,6 +19,9 @@ enum frame_kind {
 
 #define FRAME_LIMIT (1u << 20)
 
+/* On CRIU's channel, with a descriptor that the keeper holds while the sandbox lives (criu-memory.c); not for the owner. */
+#define MEMORY_MESSAGE "agentrewind-memory"
+
 /* The tree's root is the first process behind the init, and keeps its number through a restore. */
 #define ROOT_PID 2
 

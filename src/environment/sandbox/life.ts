@@ -37,6 +37,8 @@ export interface Life {
   /** Host pid of its init. */
   readonly pid: number;
   readonly commands: SandboxCommands;
+  /** The image whose pages the kernel tells apart from what was written since: what a dump or a restore left. */
+  memory: string | undefined;
   /** Raised when it has ended, whoever ended it. */
   readonly over: AbortSignal;
   /** CRIU inside of it; `pid` is its own number there, 0 for any. */
@@ -82,6 +84,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
   return {
     live,
     pid: started.pid,
+    memory: undefined,
     over: over.signal,
     commands: new SandboxCommands({
       run: runFolder,
@@ -115,10 +118,17 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
   };
 }
 
+/** Files that were found to be the program: nobody inside can give another content the same time of change. */
+const placed = new Set<string>();
+
 /** What is the same is left alone: a copy would be a change of the state. */
 function placeProgram(from: string, run: RunFolder): void {
+  const there = run.identity("program");
+  if (there !== undefined && placed.has(there)) return;
   const program = readFileSync(from);
-  if (run.part("program", 0, program.length + 1).equals(program)) return;
-  run.remove("program");
-  run.write("program", program, 0o755);
+  if (!run.part("program", 0, program.length + 1).equals(program)) {
+    run.remove("program");
+    run.write("program", program, 0o755);
+  }
+  placed.add(run.identity("program") as string);
 }

@@ -14,6 +14,13 @@ export interface LivesOptions {
   readonly onAnew: (lost: Problem) => void;
 }
 
+export interface BeginSteps {
+  /** The life that there is ends when this has settled; where it rejects, nothing has ended. */
+  readonly before?: Promise<unknown>;
+  /** Is called when the files are there, and before any process runs. */
+  readonly put?: () => Promise<void>;
+}
+
 export class SandboxLives {
   readonly #options: LivesOptions;
   #life: Life | undefined;
@@ -44,28 +51,29 @@ export class SandboxLives {
 
   /**
    * Ends the life that there is and begins the one of the manifest. Gives the processes that are not what they were.
-   * @param put is called when the files are there, and before any process runs
    */
-  async begin(manifest: Manifest, files: string, put?: () => Promise<void>): Promise<readonly Problem[]> {
+  async begin(manifest: Manifest, files: string, steps: BeginSteps = {}): Promise<readonly Problem[]> {
     try {
-      return await this.#beginWith(manifest, files, put);
+      return await this.#beginWith(manifest, files, steps);
     } catch (error) {
       const refused = refusalOf(error, "PROCESSES_NOT_RESTORED");
       if (refused === undefined) throw error;
-      return this.#beginWith(manifest, files, put, refused);
+      return this.#beginWith(manifest, files, steps, refused);
     }
   }
 
   async #beginWith(
     { processes }: Manifest,
     files: string,
-    put: (() => Promise<void>) | undefined,
+    { before, put }: BeginSteps,
     refused?: readonly Problem[],
   ): Promise<readonly Problem[]> {
     const { plan, layers, images } = this.#options;
     await this.#life?.commands.settle();
-    await this.end();
-    await layers.reset(files);
+    await layers.reset(files, async () => {
+      await before;
+      await this.end();
+    });
     const { life, ready } = await bringBack(plan, layers.live(), images, processes, refused);
     this.#life = life;
     await put?.();

@@ -41,6 +41,19 @@ export class RunFolder {
     return this.#onFile(path, (fd, size) => readPart(fd, 0, Math.min(size, longest)).toString("latin1"));
   }
 
+  /** Changes with the file's content; two subvolumes that hold the same unchanged file give the same. undefined where there is no such file. */
+  identity(path: string): string | undefined {
+    return this.#unlessAbsent((root) => {
+      const fd = this.#native.open(root, bytes(path), constants.O_RDONLY | constants.O_NONBLOCK, 0);
+      try {
+        const { ino, size, ctimeNs } = fstatSync(fd, { bigint: true });
+        return `${ino} ${size} ${ctimeNs}`;
+      } finally {
+        closeSync(fd);
+      }
+    });
+  }
+
   size(path: string): number {
     return this.#onFile(path, (_, size) => size) ?? 0;
   }

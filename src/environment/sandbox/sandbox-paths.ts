@@ -12,12 +12,17 @@ import { lowersOf, type Overlay } from "./view.ts";
 
 /** Of the host's changes, by name. */
 const mostTold = 50;
+/** Differences of two states that are kept in memory, and paths in one of them: a rewind asks for those again that its checkpoints told of. */
+const mostKept = 64;
+const mostPaths = 2_000;
 
 export class SandboxPaths {
   readonly #native: Native;
   readonly #layers: Layers;
   readonly #workspace: string;
   readonly #overlays: readonly Overlay[];
+  /** By both names, those asked for last at the end. */
+  readonly #known = new Map<string, Promise<FileChanges>>();
 
   constructor({ native, workspace, overlays }: LifePlan, layers: Layers) {
     this.#native = native;
@@ -88,10 +93,26 @@ export class SandboxPaths {
   }
 
   changes(from: string, to: string): Promise<FileChanges> {
+    const key = `${from} ${to}`;
+    const known = this.#known.get(key) ?? this.#compare(from, to);
+    this.#known.delete(key);
+    this.#known.set(key, known);
+    known.then(
+      (changes) => countPaths(changes) > mostPaths && this.#known.delete(key),
+      () => this.#known.delete(key),
+    );
+    if (this.#known.size > mostKept) this.#known.delete(this.#known.keys().next().value as string);
+    return known;
+  }
+
+  #compare(from: string, to: string): Promise<FileChanges> {
     const options = { native: this.#native, layers: this.#layers, roots: this.#roots, workspace: raw(this.#workspace) };
     return fileChanges(options, from, to);
   }
 }
+
+const countPaths = (changes: FileChanges): number =>
+  Object.values(changes).reduce((sum, { length }) => sum + length, 0);
 
 /** Less the paths of which `isLeft` is true. */
 export function without(changes: FileChanges, isLeft: (path: string) => boolean): FileChanges {

@@ -166,25 +166,28 @@ export class Sandbox implements Environment {
       });
     }
     const now = since?.files ?? (await this.#layers.snapshot()).name;
-    const changes = await this.#paths.changes(now, target);
-    if (paths !== undefined) return this.#restorePaths(target, now, changes, paths, dryRun);
+    const compared = this.#paths.changes(now, target);
+    if (paths !== undefined) return this.#restorePaths(target, now, await compared, paths, dryRun);
     const kept = new Set([...keep].map((path) => this.#paths.absolute(path)));
     const uncaptured = since === undefined ? [] : [...this.#written].filter((path) => !kept.has(path));
     const notRestored = uncaptured.map((path) => ({
       path: this.#paths.shown(path),
       reason: "was written after the state that was left, and stays as it is",
     }));
-    const restored = without(changes, (path) => covers([...kept, ...uncaptured], this.#paths.absolute(path)));
+    const restored = compared.then((changes) =>
+      without(changes, (path) => covers([...kept, ...uncaptured], this.#paths.absolute(path))),
+    );
     if (dryRun) {
       const lost = foreseen(this.#plan, this.#images, manifest.processes);
-      return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
+      return { generation: this.#generation, restored: await restored, notRestored: [...notRestored, ...lost] };
     }
+    restored.catch(() => {});
     this.#states.requirePorts(manifest);
     const left = uncaptured.length + kept.size > 0 ? (await this.#layers.snapshot()).name : undefined;
     const keeps = left === undefined ? undefined : { state: left, paths: [...kept, ...uncaptured] };
-    const lost = await this.#begin(manifest, keeps);
+    const lost = await this.#begin(manifest, keeps, restored);
     this.#generation = this.#place.raiseGeneration();
-    return { generation: this.#generation, restored, notRestored: [...notRestored, ...lost] };
+    return { generation: this.#generation, restored: await restored, notRestored: [...notRestored, ...lost] };
   }
 
   async apply(options: ApplyOptions = {}): Promise<Applied> {
@@ -340,10 +343,12 @@ export class Sandbox implements Environment {
     };
   }
 
-  async #begin(manifest: Manifest, keep?: Kept): Promise<readonly Problem[]> {
+  async #begin(manifest: Manifest, keep?: Kept, before?: Promise<unknown>): Promise<readonly Problem[]> {
     this.#untold = [];
-    const put = keep === undefined ? undefined : () => this.#put(keep.state, keep.paths);
-    const lost = await this.#lives.begin(manifest, filesOf(manifest), put);
+    const lost = await this.#lives.begin(manifest, filesOf(manifest), {
+      ...(before === undefined ? {} : { before }),
+      ...(keep === undefined ? {} : { put: () => this.#put(keep.state, keep.paths) }),
+    });
     this.#written.clear();
     this.#last = keep === undefined ? manifest : undefined;
     return lost;

@@ -94,7 +94,7 @@ class BtrfsLayers implements Layers {
     const [live, ...old] = lives.sort((a, b) => b.number - a.number);
     if (live === undefined) {
       const first = states.reduce((highest, state) => Math.max(highest, state.live), 0) + 1;
-      await this.#makeLive(first, undefined);
+      this.#live = await this.#makeLive(first, undefined);
     } else this.#live = live;
     for (const one of old) this.#leave(one);
     const own = states.filter((state) => state.live === this.#live.number).sort((a, b) => b.order - a.order);
@@ -164,15 +164,21 @@ class BtrfsLayers implements Layers {
     await this.#within(this.#statesFolder, (states) => this.#native.waitForTransaction(states, made));
   }
 
-  reset(name: string | null): Promise<void> {
+  reset(name: string | null, end?: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       const state = name === null ? undefined : this.#require(name);
       this.#check();
       const base = state === undefined ? undefined : await this.#baseOf(state);
-      const old = this.#live;
-      await this.#makeLive(old.number + 1, state);
-      this.#base = base;
+      const [old, next] = [this.#live, await this.#makeLive(this.#live.number + 1, state)];
       fault("layers.reset-made");
+      try {
+        await end?.();
+      } catch (error) {
+        await this.#removeFrom(this.#folder, next.text);
+        throw error;
+      }
+      this.#live = next;
+      this.#base = base;
       this.#leave(old);
     });
   }
@@ -272,7 +278,7 @@ class BtrfsLayers implements Layers {
     await Promise.all(this.#leaving);
   }
 
-  async #makeLive(number: number, from: StateName | undefined): Promise<void> {
+  async #makeLive(number: number, from: StateName | undefined): Promise<LiveName> {
     const live = makeLive(number, from?.text);
     const name = Buffer.from(live.text);
     await this.#within(this.#folder, (folder) =>
@@ -280,7 +286,7 @@ class BtrfsLayers implements Layers {
         ? this.#native.makeSubvolume(folder, name)
         : this.#within(this.#pathOf(from.text), (state) => this.#native.makeSnapshot(state, folder, name, 0)),
     );
-    this.#live = live;
+    return live;
   }
 
   /** An old live folder goes in the background; what a kill or a failure leaves, the next open removes. */

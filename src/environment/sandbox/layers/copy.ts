@@ -129,13 +129,14 @@ class CopyLayers implements Layers {
     await syncFolder(this.#path("states"));
   }
 
-  reset(name: string | null): Promise<void> {
+  reset(name: string | null, end?: () => Promise<void>): Promise<void> {
     return this.#inTurn(async () => {
       if (name !== null) {
         this.#require(name);
         // Whether all of it is there is found out before anything is touched.
         await this.#directory.restore({ files: name, processes: null }, { dryRun: true });
       }
+      await end?.();
       const fd = openForWriting(this.#path("target"), "w");
       try {
         writeAll(fd, Buffer.from(name ?? nothing), 0);

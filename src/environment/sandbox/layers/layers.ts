@@ -55,8 +55,8 @@ export interface LayerEntry {
  * - Two snapshots without a change between them MUST give the same name; reading is no change, where whatever is mounted over `live` is mounted `noatime` (an overlay too: it does not
  *   ask the mount below it). Mounting an overlay for the first time on an empty upper folder may be a change (it marks that folder), doing so again is none.
  * - Killed during `snapshot`, there may be a state whose name nobody was told: the owner drops those of `names()` that it does not know.
- * - `reset` is called while nothing is mounted on or open below `live`. It MUST be idempotent, and leave the live folder untouched where the state is not
- *   complete. Killed at any point, the next `open` finds a live folder: the one before or the one after. `null` gives an empty one.
+ * - `reset` does first all of its work that can fail and leaves the present live folder as it is, then calls `end`, which ends whatever is mounted on or open below that folder,
+ *   then puts the new one in its place. Where it fails before, nothing has ended. It MUST be idempotent, and leave the live folder untouched where the state is not complete. Killed at any point, the next `open` finds a live folder: the one before or the one after. `null` gives an empty one.
  * - Inode numbers of files that did not change are the same before a snapshot and after a reset to it, where the file system can (CRIU's images name them).
  * - Names are never used again.
  * - Paths of problems have the form of a difference's.
@@ -71,7 +71,7 @@ export interface Layers {
   snapshot(): Promise<LayerSnapshot>;
   /** The state is on disk and survives a power loss when it resolves. */
   sync(name: string): Promise<void>;
-  reset(name: string | null): Promise<void>;
+  reset(name: string | null, end?: () => Promise<void>): Promise<void>;
   /** Parents before children; of a directory that only one side has, every entry below it. */
   diff(from: string, to: string): AsyncIterable<LayerDifference>;
   /** The state's entry at a difference's path, or null. */

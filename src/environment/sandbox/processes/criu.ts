@@ -4,6 +4,7 @@ import { RewindError } from "../../../errors.ts";
 import type { Problem } from "../../environment.ts";
 import { outwardTcp } from "./connections.ts";
 import type { CriuChannel } from "./criu-channel.ts";
+import { pageSize } from "./image-pages.ts";
 import { readImage } from "./images.ts";
 import { criuRequest, criuResponse, networkLock, requestType, statistics } from "./messages.ts";
 import { decode, encode, type Message } from "./protobuf.ts";
@@ -38,6 +39,8 @@ export interface DumpRequest extends Call {
    * rejects, the dump fails with its error, and the tree goes on too.
    */
   readonly onFrozen?: () => Promise<void>;
+  /** Path below `images` of an earlier image: pages that did not change since are left there. The memory must have been protected when that one was made or restored. */
+  readonly parent?: string;
   /** Where watched files are looked for by their inode, for inotify on file systems without file handles. */
   readonly watchedFolders?: readonly string[];
 }
@@ -62,7 +65,6 @@ type Response = Message<typeof criuResponse>;
 const warnings = 2;
 /** Deleted files that are still open are copied into the images up to this size. */
 const ghostLimit = 256 << 20;
-const pageSize = 4096;
 const ignoreCgroups = 0;
 const defaultTimeoutMs = 60_000;
 
@@ -88,6 +90,7 @@ export async function dumpTree(channel: CriuChannel, request: DumpRequest): Prom
     log_file: "dump.log",
     notify_scripts: true,
     ghost_limit: ghostLimit,
+    ...(request.parent === undefined ? {} : { parent_img: request.parent, track_mem: true }),
     ...(request.watchedFolders === undefined ? {} : { irmap_scan_paths: request.watchedFolders }),
   };
   const response = await ask(channel, "dump", options, request, onNotify);

@@ -1,7 +1,8 @@
 // The stored process images of one sandbox: a folder each, named when it is complete.
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { basename, join } from "node:path";
+import { systemCode } from "../../../errors.ts";
 import {
   makeFolder,
   makeNewFolder,
@@ -13,6 +14,7 @@ import {
   writeAll,
 } from "../../../store/io.ts";
 import type { ProcessDescription } from "../../processes/description.ts";
+import { parentLink } from "./image-pages.ts";
 
 /** What is kept beside CRIU's files (F-64). */
 export interface ImageAbout {
@@ -43,9 +45,15 @@ export interface ImageProcess extends ProcessDescription {
 }
 
 const aboutName = "about.json";
+const isName = (name: string): boolean => /^p-[\w-]+$/.test(name);
 
 export class ImageStore {
   readonly #folder: string;
+  /** Of complete images: the one that has the pages that they do not hold. */
+  readonly #parents = new Map<string, string | undefined>();
+  readonly #synced = new Set<string>();
+  /** Nobody needs them but images that were made from them. */
+  readonly #givenUp = new Set<string>();
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -69,7 +77,20 @@ export class ImageStore {
     }
     const name = `p-${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`;
     rename(folder, this.path(name));
+    this.#givenUp.delete(this.parent(name) ?? "");
     return name;
+  }
+
+  /** The image that has the pages which this one does not hold. */
+  parent(name: string): string | undefined {
+    if (!this.#parents.has(name)) this.#parents.set(name, parentIn(this.path(name)));
+    return this.#parents.get(name);
+  }
+
+  /** How many images a restore of this one reads; 1 where it holds all of its pages. */
+  chain(name: string): number {
+    const parent = this.parent(name);
+    return parent === undefined ? 1 : 1 + this.chain(parent);
   }
 
   path(name: string): string {
@@ -77,7 +98,9 @@ export class ImageStore {
   }
 
   has(name: string): boolean {
-    return /^p-[\w-]+$/.test(name) && existsSync(join(this.path(name), aboutName));
+    if (!isName(name) || !existsSync(join(this.path(name), aboutName))) return false;
+    const parent = this.parent(name);
+    return parent === undefined || this.has(parent);
   }
 
   about(name: string): ImageAbout {
@@ -85,17 +108,35 @@ export class ImageStore {
   }
 
   names(): string[] {
-    return readdirSync(this.#folder).filter((name) => this.has(name));
+    return readdirSync(this.#folder).filter((name) => isName(name) && existsSync(join(this.path(name), aboutName)));
   }
 
+  /** With those that it was made from. */
   async sync(name: string): Promise<void> {
-    for (const file of readdirSync(this.path(name))) await syncFile(join(this.path(name), file));
+    if (this.#synced.has(name)) return;
+    const parent = this.parent(name);
+    if (parent !== undefined) await this.sync(parent);
+    for (const file of readdirSync(this.path(name)))
+      if (file !== parentLink) await syncFile(join(this.path(name), file));
     await syncFolder(this.path(name));
     await syncFolder(this.#folder);
+    this.#synced.add(name);
   }
 
-  drop(name: string): Promise<void> {
-    return this.has(name) ? removeTree(this.path(name)) : Promise.resolve();
+  /** It stays while another one was made from it that is needed. */
+  async drop(name: string): Promise<void> {
+    const names = this.names();
+    if (!names.includes(name)) return;
+    for (const one of names) this.parent(one);
+    this.#givenUp.add(name);
+    for (let one: string | undefined = name; one !== undefined && this.#givenUp.has(one); ) {
+      if ([...this.#parents.values()].includes(one)) return;
+      const parent = this.parent(one);
+      await removeTree(this.path(one));
+      this.#givenUp.delete(one);
+      this.#parents.delete(one);
+      one = parent;
+    }
   }
 
   discard(folder: string): Promise<void> {
@@ -104,5 +145,14 @@ export class ImageStore {
 
   async clean(): Promise<void> {
     for (const name of readdirSync(this.#folder)) if (name.startsWith(".")) await removeTree(join(this.#folder, name));
+  }
+}
+
+function parentIn(folder: string): string | undefined {
+  try {
+    return basename(readlinkSync(join(folder, parentLink)));
+  } catch (error) {
+    if (systemCode(error) === "ENOENT" || systemCode(error) === "EINVAL") return undefined;
+    throw error;
   }
 }

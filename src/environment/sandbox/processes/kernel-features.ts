@@ -4,6 +4,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "nod
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { RewindError } from "../../../errors.ts";
+import { criuLibrary } from "../program.ts";
 import { runProgram } from "../run.ts";
 import type { CriuProgram } from "./criu-channel.ts";
 
@@ -18,9 +19,12 @@ export type KernelCheck =
 export async function checkKernel(program: CriuProgram): Promise<KernelCheck> {
   const folder = await open(program.prefix, "r");
   try {
-    const script = 'mount -t tmpfs none /run && "$@" >&2 && cat /run/criu.kdat';
+    // What the library adds counts as what the kernel can.
+    const library = criuLibrary();
+    const load = library === undefined ? "" : 'exec 7<"$0" && LD_PRELOAD=/proc/self/fd/7 ';
+    const script = `mount -t tmpfs none /run && ${load}"$@" >&2 && cat /run/criu.kdat`;
     const { exitCode, stdout, stderr } = await runProgram(
-      ["unshare", "--mount", "sh", "-c", script, "sh", ...program.command, "check"],
+      ["unshare", "--mount", "sh", "-c", script, library ?? "sh", ...program.command, "check"],
       { folder: folder.fd, timeoutMs: 20_000 },
     );
     if (exitCode === 0 && stdout.length > 0) return { reason: null, features: stdout };
@@ -79,10 +83,14 @@ function cacheFolder(): string {
 const bootId = async (): Promise<string> => (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim();
 
 async function keyOf({ prefix, command, version }: CriuProgram): Promise<string> {
-  const program = (command.at(-1) ?? "").replace("/proc/self/fd/8", prefix);
-  const { ino, size, mtimeMs } = await stat(program);
+  const files = [(command.at(-1) ?? "").replace("/proc/self/fd/8", prefix), criuLibrary() ?? ""];
+  const about = files.map(async (file) => {
+    if (file === "") return null;
+    const { ino, size, mtimeMs } = await stat(file);
+    return [file, ino, size, mtimeMs];
+  });
   return createHash("sha256")
-    .update(JSON.stringify([version, program, ino, size, mtimeMs]))
+    .update(JSON.stringify([version, ...(await Promise.all(about))]))
     .digest("hex")
     .slice(0, 16);
 }

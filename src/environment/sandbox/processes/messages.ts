@@ -15,6 +15,8 @@ const options = {
   log_level: [9, "int"],
   log_file: [10, "string"],
   notify_scripts: [12, "bool"],
+  parent_img: [14, "string"],
+  track_mem: [15, "bool"],
   link_remap: [18, "bool"],
   manage_cgroups_mode: [34, "int"],
   ghost_limit: [35, "int"],

@@ -2,20 +2,17 @@
 import { readdirSync, statSync } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { apart, isPagemap, isPagesFile, pagemapsOf, pagesOf, parentLink } from "./image-pages.ts";
 import { readImage } from "./images.ts";
-import { pagemap, threadArea } from "./messages.ts";
+import { threadArea } from "./messages.ts";
 
 /** Differs from dump to dump of the same state: what tells of the dump itself, and the clocks. */
 const ofTheDump = /^(stats-.*|inventory\.img|timens-\d+\.img|.*\.log|about\.json)$/;
 const ofCore = /^core-\d+\.img$/;
-const ofPages = /^pages-(\d+)\.img$/;
 /** Two magic numbers. */
 const imageHead = 8;
 const taskField = 3;
 const flagsField = 4;
-const pageSize = 4096;
-const inParent = 1;
-const present = 4;
 const chunkSize = 256 << 10;
 /** Fields of struct rseq that tell on which processor a thread ran last (linux/rseq.h): the kernel writes them, and nothing depends on them behind a restart. */
 const processorFields = [
@@ -26,55 +23,38 @@ const processorFields = [
 export async function isSameImage(folder: string, other: string): Promise<boolean> {
   const [one, two] = [listed(folder), listed(other)];
   if (one.length !== two.length) return false;
-  for (const [index, file] of one.entries()) {
-    if (file !== two[index] || sizeOf(folder, file) !== sizeOf(other, file)) return false;
-  }
-  const pages = one.filter((file) => ofPages.test(file));
-  for (const file of one.filter((name) => !ofPages.test(name))) {
+  for (const [index, file] of one.entries()) if (file !== two[index]) return false;
+  const files = one.filter((name) => !isPagemap(name));
+  for (const file of files) if (sizeOf(folder, file) !== sizeOf(other, file)) return false;
+  for (const file of files) {
     const ignored = ofCore.test(file) ? await forkMark(join(folder, file)) : [];
-    if ((await firstDifference(join(folder, file), join(other, file), ignored)) !== null) return false;
+    const [left, right] = [folder, other].map((at) => ({ file: join(at, file), offset: 0 })) as [Place, Place];
+    if (!(await areEqual(left, right, Number.POSITIVE_INFINITY, ignored))) return false;
   }
-  if (pages.length === 0) return true;
-  const ignored = await processorRanges(folder, one);
-  for (const file of pages) {
-    const ranges = ignored.get(Number(ofPages.exec(file)?.[1])) ?? [];
-    if ((await firstDifference(join(folder, file), join(other, file), ranges)) !== null) return false;
+  return haveSamePages(folder, other);
+}
+
+async function haveSamePages(folder: string, other: string): Promise<boolean> {
+  const ignored = await processorFieldsOf(folder);
+  for (const name of pagemapsOf(folder)) {
+    const differing = apart(await pagesOf(folder, name), await pagesOf(other, name));
+    if (differing === null) return false;
+    for (const [left, right] of differing) {
+      const inside = ignored.map(([from, to]): Range => [from - left.start, to - left.start]);
+      if (!(await areEqual(left, right, left.length, inside))) return false;
+    }
   }
   return true;
 }
 
 type Range = readonly [from: number, to: number];
 
-/** By the number of the pages file, where in it the ignored fields lie. */
-async function processorRanges(folder: string, files: readonly string[]): Promise<Map<number, Range[]>> {
-  const areas: number[] = [];
-  for (const file of files.filter((name) => ofCore.test(name))) {
-    const at = (await readImage(threadArea, join(folder, file)))?.[0]?.thread_core?.rseq_entry?.rseq_abi_pointer;
-    if (at !== undefined && at !== 0) areas.push(at);
-  }
-  const found = new Map<number, Range[]>();
-  for (const file of files.filter((name) => /^pagemap-\d+\.img$/.test(name))) {
-    const [head, ...maps] = (await readImage(pagemap, join(folder, file))) ?? [];
-    const ranges: Range[] = [];
-    let offset = 0;
-    for (const {
-      vaddr_or_pages_id: start = 0,
-      compat_nr_pages,
-      nr_pages = compat_nr_pages ?? 0,
-      flags = present,
-      in_parent,
-    } of maps) {
-      if ((flags & present) === 0 || (flags & inParent) !== 0 || in_parent === true) continue;
-      const length = nr_pages * pageSize;
-      for (const area of areas) {
-        if (area < start || area >= start + length) continue;
-        for (const [from, to] of processorFields)
-          ranges.push([offset + area - start + from, offset + area - start + to]);
-      }
-      offset += length;
-    }
-    const number = head?.vaddr_or_pages_id ?? 0;
-    found.set(number, [...(found.get(number) ?? []), ...ranges]);
+/** Addresses of the ignored fields, of all processes. */
+async function processorFieldsOf(folder: string): Promise<Range[]> {
+  const found: Range[] = [];
+  for (const file of readdirSync(folder).filter((name) => ofCore.test(name))) {
+    const at = (await readImage(threadArea, join(folder, file)))?.[0]?.thread_core?.rseq_entry?.rseq_abi_pointer ?? 0;
+    if (at !== 0) for (const [from, to] of processorFields) found.push([at + from, at + to]);
   }
   return found;
 }
@@ -120,25 +100,34 @@ function fieldIn(bytes: Buffer, { from, to }: Stretch, wanted: number): Stretch 
   return undefined;
 }
 
-/** The first byte outside of `ignored` in which two files of the same size differ. */
-async function firstDifference(one: string, two: string, ignored: readonly Range[]): Promise<number | null> {
+interface Place {
+  readonly file: string;
+  readonly offset: number;
+}
+
+/** Less the bytes of `ignored`, which are counted from where the two begin. @param length of what is compared; infinite: to the end of both, which have the same size */
+async function areEqual(one: Place, two: Place, length: number, ignored: readonly Range[]): Promise<boolean> {
   const files: FileHandle[] = [];
   try {
-    files.push(await open(one), await open(two));
+    files.push(await open(one.file), await open(two.file));
     const [left, right] = [Buffer.allocUnsafe(chunkSize), Buffer.allocUnsafe(chunkSize)];
-    for (let at = 0; ; at += chunkSize) {
+    for (let at = 0; at < length; at += chunkSize) {
+      const wanted = Math.min(chunkSize, length - at);
       const [a, b] = await Promise.all(
-        files.map((file, index) => file.read(index === 0 ? left : right, 0, chunkSize, at)),
+        files.map((file, index) =>
+          file.read(index === 0 ? left : right, 0, wanted, at + (index === 0 ? one : two).offset),
+        ),
       );
-      const length = a?.bytesRead ?? 0;
-      if (length !== b?.bytesRead) return at + Math.min(length, b?.bytesRead ?? 0);
+      const got = a?.bytesRead ?? 0;
+      if (got !== b?.bytesRead) return false;
       for (const [from, to] of ignored) {
-        const [start, end] = [Math.max(from - at, 0), Math.min(to - at, length)];
+        const [start, end] = [Math.max(from - at, 0), Math.min(to - at, got)];
         if (start < end) for (const side of [left, right]) side.fill(0, start, end);
       }
-      if (!left.subarray(0, length).equals(right.subarray(0, length))) return at;
-      if (length < chunkSize) return null;
+      if (!left.subarray(0, got).equals(right.subarray(0, got))) return false;
+      if (got < wanted) break;
     }
+    return true;
   } finally {
     await Promise.all(files.map((file) => file.close()));
   }
@@ -146,7 +135,7 @@ async function firstDifference(one: string, two: string, ignored: readonly Range
 
 const listed = (folder: string): string[] =>
   readdirSync(folder)
-    .filter((name) => !ofTheDump.test(name))
+    .filter((name) => !ofTheDump.test(name) && !isPagesFile(name) && name !== parentLink)
     .sort();
 
 const sizeOf = (folder: string, file: string): number => statSync(join(folder, file)).size;

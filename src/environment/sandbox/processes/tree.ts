@@ -2,7 +2,7 @@
 import { release } from "node:os";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { type ErrorCode, RewindError } from "../../../errors.ts";
+import { type ErrorCode, isRewindError, RewindError } from "../../../errors.ts";
 import { fault } from "../../../faults.ts";
 import type { Manifest, Problem } from "../../environment.ts";
 import { processInfos } from "../../processes/proc.ts";
@@ -10,6 +10,7 @@ import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
 import type { ImageAbout, ImageStore } from "./image-store.ts";
+import { mostInChain, outlastProcesses, parentPath } from "./memory-chain.ts";
 import { foretold, startAgain, type WithoutMemory, wouldStart } from "./relaunch.ts";
 import { isSameImage } from "./same-image.ts";
 import { recordProcesses, unkeptSettings } from "./table.ts";
@@ -60,33 +61,55 @@ const endedWhileCaptured = (cause: unknown): RewindError =>
     cause,
   });
 
-async function withMemory({ life, plan, layers, images, last }: CaptureRequest): Promise<CapturedTree> {
+/** From the image whose memory is protected, where there is one; whatever speaks against that, a dump of everything does not need it. */
+async function withMemory(request: CaptureRequest): Promise<CapturedTree> {
+  const { life, images } = request;
+  const parent = life.memory;
+  life.memory = undefined;
+  if (parent === undefined || !images.has(parent) || images.chain(parent) >= mostInChain) return dump(request);
+  try {
+    return await dump(request, parent);
+  } catch (error) {
+    if (!isRewindError(error, "PROCESSES_NOT_CAPTURED") || error.details.timedOut === true || life.over.aborted)
+      throw error;
+    return dump(request);
+  }
+}
+
+async function dump({ life, plan, layers, images, last }: CaptureRequest, parent?: string): Promise<CapturedTree> {
   const folder = images.begin();
   fault("image.begun");
   try {
     let snapshot: LayerSnapshot | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
+    const reading = new AbortController();
+    const read = describeStill(plan, life, reading.signal);
     const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
     const dumped = await dumpTree(await life.criu(folder, 0), {
       images: folder,
       pid: rootPid,
       proc: `/proc/${life.pid}/root/proc`,
       leaveRunning: true,
+      ...(parent === undefined ? {} : { parent: parentPath(parent) }),
       ...(watched === undefined ? {} : { watchedFolders: watched }),
       async onFrozen() {
         snapshot = await layers.snapshot();
         fault("image.frozen");
-        about = describe(plan, life, "memory");
+        reading.abort();
+        about = (await read) ?? describe(plan, life, "memory");
       },
-    });
+    }).finally(() => reading.abort());
     if (snapshot === undefined || about === undefined) throw new Error("CRIU did not say when the tree stood still");
     const problems = [...snapshot.problems, ...dumped.problems, ...unkeptSettings(about.processes)];
     if (last?.processes != null && (await isSameImage(folder, images.path(last.processes)))) {
       await images.discard(folder);
+      life.memory = last.processes;
       return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes };
     }
+    outlastProcesses(folder);
     const processes = images.commit(folder, { ...about, files: snapshot.name });
     fault("image.committed");
+    life.memory = processes;
     return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes };
   } catch (error) {
     await images.discard(folder);
@@ -100,6 +123,23 @@ export function refusalOf(error: unknown, code: ErrorCode): readonly Problem[] |
   const { problems, timedOut } = error.details as { problems?: readonly Problem[]; timedOut?: boolean };
   return timedOut === true ? [{ path: "processes", reason: error.message }] : (problems ?? []);
 }
+
+/** Beside CRIU's work: from the moment on in which it holds all of them, none of them changes. undefined where that moment did not come before the signal. */
+async function describeStill(
+  plan: LifePlan,
+  life: Life,
+  signal: AbortSignal,
+): Promise<Omit<ImageAbout, "files"> | undefined> {
+  while (!signal.aborted) {
+    if (processInfos(plan.group.processes()).every(({ state }) => isHeld.has(state)))
+      return describe(plan, life, "memory");
+    await sleep(1);
+  }
+  return undefined;
+}
+
+/** Stopped by a tracer, ended. */
+const isHeld: ReadonlySet<string> = new Set(["t", "Z", "X"]);
 
 function describe(plan: LifePlan, life: Life, kind: ImageAbout["kind"]): Omit<ImageAbout, "files"> {
   const infos = processInfos(plan.group.processes());
@@ -173,6 +213,7 @@ export async function bringBack(
       },
     });
     fault("life.restored");
+    life.memory = processes;
     await untilAsleep(plan);
     return [];
   };
