@@ -37,8 +37,8 @@ struct uffd_api {
 struct uffd_register {
   uint64_t start, length, mode, ioctls;
 };
-enum { written = 1 << 1, of_file = 1 << 2, is_present = 1 << 3, swapped = 1 << 4, zero_page = 1 << 5, soft_dirty = 1 << 7 };
-enum { protect_matching = 1 << 0, check_protectable = 1 << 1 };
+enum { can_be_protected = 1 << 0, written = 1 << 1, of_file = 1 << 2, is_present = 1 << 3, swapped = 1 << 4, zero_page = 1 << 5, soft_dirty = 1 << 7 };
+enum { protect_matching = 1 << 0 };
 enum { register_write_protection = 1 << 1, user_mode_only = 1, api_number = 0xAA };
 #define FEATURE_ASYNC (1ull << 15)
 #define PAGEMAP_SCAN_REQUEST _IOWR('f', 16, struct scan)
@@ -92,15 +92,17 @@ struct memory {
   int pagemap;
   uint64_t vdso;
   size_t vdso_size;
-  /* Mappings with pages of their own that no descriptor covers yet. */
+  /* Pages that no descriptor covers yet, and the mappings in which they lie. */
+  struct region uncovered[most_regions];
+  size_t uncovered_count;
   struct mapping news[most_new];
   size_t new_count;
 };
 
-/* Of the pages that CRIU dumps. */
-static long scan(const struct memory *memory, struct mapping *part, uint64_t flags, uint64_t also) {
-  /* Without a place for what is found the kernel protects what is not there as well, and counts it as swapped out from then on (fs/proc/task_mmu.c). */
-  static struct region found[most_regions];
+#define ADDRESS_END 0x7ffffffff000
+
+/* Looks at the pages that CRIU dumps, from `part->start` on; moves that to where the look ended. */
+static long scan(const struct memory *memory, struct mapping *part, uint64_t flags, uint64_t present, uint64_t absent, struct region *found) {
   struct scan request = {
       .size = sizeof request,
       .flags = flags,
@@ -108,8 +110,8 @@ static long scan(const struct memory *memory, struct mapping *part, uint64_t fla
       .end = part->end,
       .regions = (uintptr_t)found,
       .region_count = most_regions,
-      .inverted = of_file | zero_page,
-      .all_of = of_file | zero_page | also,
+      .inverted = of_file | zero_page | absent,
+      .all_of = of_file | zero_page | absent | present,
       .any_of = is_present | swapped,
       .returned = is_present,
   };
@@ -118,13 +120,20 @@ static long scan(const struct memory *memory, struct mapping *part, uint64_t fla
   return count;
 }
 
-static long protect(const struct memory *memory, struct mapping part) {
-  long result = 0;
-  while (result >= 0 && part.start < part.end) result = scan(memory, &part, protect_matching | check_protectable, written);
-  return result;
+/* What a descriptor covers. Without a place for what is found the kernel would protect what is not there as well, and count it as swapped out from then on
+ * (fs/proc/task_mmu.c). */
+static void protect(const struct memory *memory) {
+  static struct region found[most_regions];
+  struct mapping part = {0, ADDRESS_END};
+  while (part.start < part.end && scan(memory, &part, protect_matching, written | can_be_protected, 0, found) >= 0) {
+  }
 }
 
-static int has_pages(const struct memory *memory, struct mapping part) { return scan(memory, &part, 0, 0) > 0; }
+static void find_uncovered(struct memory *memory) {
+  struct mapping part = {0, ADDRESS_END};
+  long count = scan(memory, &part, 0, 0, can_be_protected, memory->uncovered);
+  memory->uncovered_count = count < 0 ? 0 : (size_t)count;
+}
 
 static void take_mapping(struct memory *memory, const char *line) {
   struct mapping part;
@@ -135,12 +144,15 @@ static void take_mapping(struct memory *memory, const char *line) {
     memory->vdso = part.start;
     memory->vdso_size = part.end - part.start;
   }
-  if (flags[3] != 'p' || strncmp(line + name, "[v", 2) == 0) return;
-  if (protect(memory, part) >= 0 || errno != EPERM || !has_pages(memory, part)) return;
-  if (memory->new_count < most_new) memory->news[memory->new_count++] = part;
+  if (flags[3] != 'p' || strncmp(line + name, "[v", 2) == 0 || memory->new_count == most_new) return;
+  for (size_t i = 0; i < memory->uncovered_count; i++)
+    if (memory->uncovered[i].start < part.end && memory->uncovered[i].end > part.start) {
+      memory->news[memory->new_count++] = part;
+      return;
+    }
 }
 
-static void protect_known(struct memory *memory) {
+static void find_new(struct memory *memory) {
   char path[32], line[512];
   snprintf(path, sizeof path, "/proc/%d/maps", memory->pid);
   FILE *maps = fopen(path, "re");
@@ -221,7 +233,7 @@ static int hand_over(int fd) {
   return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-static void protect_new(const struct memory *memory) {
+static void cover_new(const struct memory *memory) {
   int fd = descriptor_of(memory);
   if (fd < 0) return;
   struct uffd_api api = {api_number, FEATURE_ASYNC, 0};
@@ -229,7 +241,7 @@ static void protect_new(const struct memory *memory) {
     for (size_t i = 0; i < memory->new_count; i++) {
       struct mapping part = memory->news[i];
       struct uffd_register request = {part.start, part.end - part.start, register_write_protection, 0};
-      if (syscall(SYS_ioctl, fd, UFFD_REGISTER_REQUEST, &request) == 0) protect(memory, part);
+      syscall(SYS_ioctl, fd, UFFD_REGISTER_REQUEST, &request);
     }
   close(fd);
 }
@@ -265,8 +277,10 @@ static void protect_process(pid_t pid) {
   snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
   memory.pagemap = open(path, O_RDONLY | O_CLOEXEC);
   if (memory.pagemap < 0) return;
-  protect_known(&memory);
-  if (memory.new_count > 0) protect_new(&memory);
+  find_uncovered(&memory);
+  if (memory.uncovered_count > 0) find_new(&memory);
+  if (memory.new_count > 0) cover_new(&memory);
+  protect(&memory);
   close(memory.pagemap);
 }
 

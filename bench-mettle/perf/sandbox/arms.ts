@@ -29,6 +29,8 @@ export interface Arm {
   end(): Promise<void>;
 }
 
+/** How long processes may take to change. */
+const changeMs = 50;
 const program = fileURLToPath(new URL("tree.py", import.meta.url));
 
 export function makeFiles(folder: string, count: number): void {
@@ -65,6 +67,7 @@ export async function agentrewindArm(base: string, shape: Shape): Promise<Arm> {
     async change(changesFiles) {
       if (changesFiles) await environment.writeFile("d1/f1", `${Math.random()}`);
       if (shape.processes > 0) await environment.exec("kill -USR1 $(cat /tmp/ready)");
+      await sleep(changeMs);
     },
     checkpoint,
     async beforeRewind() {},
@@ -107,7 +110,7 @@ export async function commandsArm(base: string, shape: Shape, criu: readonly str
     async change(changesFiles) {
       if (changesFiles) writeFileSync(join(workspace, "d1", "f1"), `${Math.random()}`);
       if (root > 0) process.kill(root, "SIGUSR1");
-      await sleep(20);
+      await sleep(changeMs);
     },
     async checkpoint() {
       const state = mkdtempSync(join(base, "state-"));
