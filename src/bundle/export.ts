@@ -1,5 +1,4 @@
 // Writes a thread, or one checkpoint of it, with everything that it needs into one file.
-import { createReadStream, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Breathe, makeBreather } from "../breathe.ts";
 import { snapshotKind } from "../environment/directory/reach.ts";
@@ -168,30 +167,24 @@ async function describe(
   }
   const parts: SandboxPart["images"] = [];
   for (const name of images) {
-    const { kind, criu, kernel } = aboutOf(portable.image(name));
+    const { kind, criu, kernel } = aboutOf(portable, name);
     parts.push({ name, kind, criu, kernel, programs: [...(await portable.programs(name))] });
   }
   return { workspace, overlays: [...overlays], options, base: base.name, states: described, images: parts };
 }
 
-const aboutFile = "about.json";
-/** Of restores, not of the image. */
-const isLeftOut = (name: string): boolean => name === aboutFile || name.endsWith(".log") || name === "stats-restore";
+/** Of restores, not of the image, or told beside it. */
+const isLeftOut = (name: string): boolean => name === "about.json" || name.endsWith(".log") || name === "stats-restore";
 
-function aboutOf(folder: string) {
-  return imageAboutSchema.parse(JSON.parse(readFileSync(join(folder, aboutFile), "utf8")));
-}
+const aboutOf = (portable: Portable, name: string) => imageAboutSchema.parse(portable.imageAbout(name));
 
 async function writeImage(writer: BundleWriter, portable: Portable, name: string, breathe: Breathe): Promise<void> {
-  const folder = portable.image(name);
-  writer.addJson(recordKind.image, { name, about: aboutOf(folder) });
-  for (const file of readdirSync(folder).sort()) {
-    if (isLeftOut(file)) continue;
-    const path = join(folder, file);
-    const { size } = statSync(path);
-    writer.addJson(recordKind.imageFile, { name: file, size });
-    for await (const piece of createReadStream(path, { highWaterMark: pieceSize, end: Math.max(0, size - 1) })) {
-      writer.add(recordKind.imageBytes, piece as Buffer);
+  writer.addJson(recordKind.image, { name, about: aboutOf(portable, name) });
+  for (const file of await portable.imageFiles(name)) {
+    if (isLeftOut(file.name)) continue;
+    writer.addJson(recordKind.imageFile, { name: file.name, size: file.size });
+    for await (const piece of file.read(pieceSize)) {
+      writer.add(recordKind.imageBytes, piece);
       await breathe();
     }
   }

@@ -155,14 +155,24 @@ export interface PortableFiles {
   readonly problems: readonly Problem[];
 }
 
+export interface PortableFile {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  /** All of them, in pieces of at most so many. */
+  read(pieceSize: number): AsyncIterable<Uint8Array>;
+}
+
 /** What a bundle needs of an environment whose states lie outside of the store's objects. */
 export interface Portable {
   /** No state is given up until the result is called. */
   hold(): () => void;
   /** @param name `manifest.files` */
   files(name: string): Promise<PortableFiles>;
-  /** @param name `manifest.processes`. Host path of the folder that holds the image. */
-  image(name: string): string;
+  /** @param name `manifest.processes`. What is told of the image beside its files: JSON. */
+  imageAbout(name: string): unknown;
+  /** The files of the image, by their names, which need no other image. */
+  imageFiles(name: string): Promise<readonly PortableFile[]>;
   /** Files that the processes of an image have open or mapped, and that no state holds: they must be the same where the processes go on. */
   programs(name: string): Promise<readonly Program[]>;
   /** The workspace below everything that was changed. */

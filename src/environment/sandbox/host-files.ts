@@ -27,6 +27,8 @@ interface Place {
   readonly below: RawPath;
   /** Where the overlay lies, inside. */
   readonly overlay: RawPath;
+  /** One of the folders that the sandbox is about, not of the system's. */
+  readonly isOwn: boolean;
   /** As the sandbox began, and as results were brought back since. */
   base: Stamps | undefined;
   /** Of the last look. */
@@ -68,6 +70,7 @@ export class HostFiles {
         lower: overlay.lower,
         below: raw(below),
         overlay: raw(overlay.path),
+        isOwn: options.folders.includes(at),
         ...(kept.get(at) ?? { base: undefined, stamps: undefined }),
         tookMs: undefined,
         endedAt: 0,
@@ -76,17 +79,25 @@ export class HostFiles {
   }
 
   /**
-   * At a boundary: looks again at what is due. A place that is quickly looked at is waited for; the others are told at a later boundary.
+   * At a boundary: looks again at what is due of the sandbox's own folders. One that is quickly looked at is waited for; what the others show is told at a later boundary.
    */
   async look(): Promise<void> {
-    const now = performance.now();
-    for (const place of this.#places)
-      if (place.running === undefined && now >= place.endedAt + (place.tookMs ?? 0) / share) this.#begin(place);
+    const own = this.#places.filter(({ isOwn }) => isOwn);
+    this.#beginDue(own);
     await Promise.all(
-      this.#places.map(({ running, tookMs }) =>
-        (tookMs ?? Number.POSITIVE_INFINITY) <= shortMs ? running : undefined,
-      ),
+      own.map(({ running, tookMs }) => ((tookMs ?? Number.POSITIVE_INFINITY) <= shortMs ? running : undefined)),
     );
+  }
+
+  /** Behind a boundary: looks at what is due of everything else. What it shows is told at the next one. */
+  lookAround(): void {
+    this.#beginDue(this.#places);
+  }
+
+  #beginDue(places: readonly Place[]): void {
+    const now = performance.now();
+    for (const place of places)
+      if (place.running === undefined && now >= place.endedAt + (place.tookMs ?? 0) / share) this.#begin(place);
   }
 
   /** Paths, absolute inside, that were changed on the host since the last call. */

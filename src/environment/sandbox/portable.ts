@@ -11,6 +11,7 @@ import type { LifePlan } from "./life.ts";
 import { withMerged } from "./merged-view.ts";
 import { isOwn, overlayOf } from "./mount-plan.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
+import { imageFiles } from "./processes/image-files.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { openFiles, programsAt } from "./programs.ts";
 import { lowersOf } from "./view.ts";
@@ -60,7 +61,8 @@ export function sandboxPortable({ place, plan, layers, images, options, told }: 
       if (folders.length === 1) return capture(place.workspace);
       return withMerged(plan.native, join(store, "views"), folders, (view) => capture(join(view, below)));
     },
-    image: (name) => images.path(name),
+    imageAbout: (name) => images.about(name),
+    imageFiles: (name) => imageFiles(images.path(name)),
     async programs(name) {
       const { kind, files } = images.about(name);
       if (kind !== "memory") return [];

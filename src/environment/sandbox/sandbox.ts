@@ -136,7 +136,7 @@ export class Sandbox implements Environment {
       await this.#keepLeft(newest, keep);
       this.#untold = await this.#begin(newest);
     } else await this.#lives.beginEmpty();
-    void this.#host.look();
+    this.#host.lookAround();
   }
 
   /** What a killed owner's tools changed behind the newest pair. */
@@ -335,6 +335,7 @@ export class Sandbox implements Environment {
     this.#untold = [];
     await looked;
     const onHost = await this.#paths.hostWrites(this.#host.take(), filesOf(manifest));
+    this.#host.lookAround();
     return {
       manifest,
       problems: [...untold, ...problems.map((one) => this.#paths.told(one)), ...onHost],

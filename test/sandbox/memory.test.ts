@@ -1,0 +1,83 @@
+// A dump holds the memory that was written since the one before, whatever is done to memory in between; and every one of them comes back whole.
+import { readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { mostInChain } from "../../src/environment/sandbox/processes/memory-chain.ts";
+import { lacking } from "../capabilities.ts";
+import { pythonPath } from "../helpers/python.ts";
+import { Exact, type Seen } from "./exact.ts";
+import { needed } from "./held.ts";
+
+const things = [
+  "nothing",
+  "write one page",
+  "write what it holds",
+  "write the first time",
+  "write a file's page",
+  "read",
+  "give pages back",
+  "read what was given back",
+  "forbid",
+  "allow and write",
+  "move",
+  "put anew",
+  "let the kernel write",
+  "fork",
+  "write behind the fork",
+  "end the child",
+  "fork and exec",
+];
+
+describe.skipIf(lacking(...needed))("memory that was written since the last image", () => {
+  let exact: Exact;
+  beforeAll(async () => {
+    exact = await Exact.open({ network: "own" }, ["memory.py"]);
+    await exact.held.sh(`mkfifo asked; ${pythonPath()} memory.py <>asked >/dev/null 2>&1 & true`);
+    await ask("nothing");
+  });
+  afterAll(() => exact.end());
+
+  const ask = (thing: string): Promise<string> =>
+    exact.held.sh(`rm -f told; echo "${thing}" >asked; until [ -s told ]; do sleep 0.01; done; cat told`);
+  /** Of the image: the one that it was made from. */
+  const parent = (seen: Seen): string | undefined => {
+    const images = join(exact.held.base, "store", "images");
+    const folder = join(images, readdirSync(images)[0] as string, seen.checkpoint.environment.processes as string);
+    return readdirSync(folder).includes("parent") ? readlinkSync(join(folder, "parent")) : undefined;
+  };
+
+  test("is all that a dump holds, and each state comes back", async () => {
+    const seen: Seen[] = [];
+    const told: string[] = [];
+    for (const thing of things) {
+      told.push(await ask(thing));
+      seen.push(await exact.capture());
+    }
+    const sizes = seen.map(({ checkpoint }) => checkpoint.timings.bytes);
+    const parts = seen.filter((one) => parent(one) !== undefined);
+    // The first, and every one behind as many as may hang together.
+    expect(parts.length).toBe(things.length - Math.ceil(things.length / mostInChain));
+    // A child's memory is its own from the first.
+    for (const [index, one] of seen.entries())
+      if (parts.includes(one) && things[index] !== "fork")
+        expect(sizes[index], things[index]).toBeLessThan((sizes[0] as number) / 2);
+    const order = [...seen.keys()].sort((a, b) => ((a * 7) % 17) - ((b * 7) % 17));
+    for (const at of order) {
+      await exact.back(seen[at] as Seen);
+      expect(await ask("nothing"), things[at]).toBe(told[at]);
+    }
+  });
+
+  test("behind a rewind too", async () => {
+    await ask("write one page");
+    const first = await exact.capture();
+    await ask("give pages back");
+    await exact.back(first);
+    await ask("write a file's page");
+    const second = await exact.capture();
+    expect(parent(second)).toBeDefined();
+    await exact.back(first);
+    await exact.back(second);
+    await exact.undo();
+  });
+});
