@@ -1,5 +1,5 @@
 // Writes a thread, or one checkpoint of it, with everything that it needs into one file.
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { type Breathe, makeBreather } from "../breathe.ts";
 import { snapshotKind } from "../environment/directory/reach.ts";
 import type { Environment, Portable, Problem } from "../environment/environment.ts";

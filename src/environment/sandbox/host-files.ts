@@ -18,6 +18,8 @@ const systemPaths = ["/etc", "/opt", "/usr/local", "/usr/bin", "/usr/sbin", "/va
 const share = 0.05;
 /** A look that takes no longer is waited for at each boundary. */
 const shortMs = 5;
+/** So long behind a boundary whoever waited for it is left in peace. */
+const restMs = 100;
 
 interface Place {
   /** Absolute, inside. */
@@ -58,6 +60,8 @@ export class HostFiles {
   readonly #hidden: readonly RawPath[];
   #saved: Promise<void> = Promise.resolve();
   readonly #changed = new Set<RawPath>();
+  #later: NodeJS.Timeout | undefined;
+  #closed = false;
 
   constructor(options: HostFilesOptions) {
     this.#options = options;
@@ -89,9 +93,19 @@ export class HostFiles {
     );
   }
 
-  /** Behind a boundary: looks at what is due of everything else. What it shows is told at the next one. */
+  /** Behind a boundary: looks at what is due of everything else, one after the other. What it shows is told at the next one. */
   lookAround(): void {
-    this.#beginDue(this.#places);
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => void this.#lookAround(), restMs);
+    this.#later.unref();
+  }
+
+  async #lookAround(): Promise<void> {
+    for (const place of this.#places) {
+      if (this.#closed) return;
+      this.#beginDue([place]);
+      await place.running;
+    }
   }
 
   #beginDue(places: readonly Place[]): void {
@@ -109,6 +123,8 @@ export class HostFiles {
 
   /** Keeps what was seen for the next owner. */
   async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#later);
     await Promise.all(this.#places.map(({ running }) => running));
     await this.#save();
   }

@@ -136,6 +136,7 @@ export class Sandbox implements Environment {
       await this.#keepLeft(newest, keep);
       this.#untold = await this.#begin(newest);
     } else await this.#lives.beginEmpty();
+    void this.#host.look();
     this.#host.lookAround();
   }
 

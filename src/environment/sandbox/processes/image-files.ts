@@ -13,7 +13,8 @@ export async function imageFiles(folder: string): Promise<PortableFile[]> {
   for (const name of readdirSync(folder)) {
     if (name === parentLink || isPagesFile(name)) continue;
     if (isPagemap(name)) found.push(...(await pagesWithMap(folder, name)));
-    else found.push(stretch(name, [{ file: join(folder, name), offset: 0, length: statSync(join(folder, name)).size }]));
+    else
+      found.push(stretch(name, [{ file: join(folder, name), offset: 0, length: statSync(join(folder, name)).size }]));
   }
   return found.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
