@@ -180,22 +180,26 @@ static uint64_t find_entry(const struct memory *memory) {
 
 static long trace(int request, pid_t pid, void *address, void *data) { return syscall(SYS_ptrace, (long)request, (long)pid, address, data); }
 
-/* Lets the stopped process make one call. A signal that cannot be held back comes again afterwards. */
+/* Lets it run until it enters the kernel or leaves it. A signal that cannot be held back comes again afterwards. */
+static int go_on(pid_t pid) {
+  int status;
+  if (trace(PTRACE_SYSCALL, pid, NULL, NULL) < 0) return -1;
+  while (waitpid(pid, &status, __WALL) < 0)
+    if (errno != EINTR) return -1;
+  if (!WIFSTOPPED(status)) return -1;
+  int signal = WSTOPSIG(status);
+  if ((signal & 0x7f) == SIGTRAP && status >> 16 == 0) return 0;
+  kill(pid, signal);
+  return -1;
+}
+
+/* Lets the stopped process make one call. A single step would do too, but it takes away the handler of SIGTRAP where that is blocked or ignored. */
 static long call_inside(pid_t pid, struct user_regs_struct registers, uint64_t entry, long number, uint64_t argument) {
   registers.rip = entry;
   registers.rax = (unsigned long)number;
   registers.orig_rax = (unsigned long)-1;
   registers.rdi = argument;
-  int status;
-  if (trace(PTRACE_SETREGS, pid, NULL, &registers) < 0 || trace(PTRACE_SINGLESTEP, pid, NULL, NULL) < 0) return -1;
-  while (waitpid(pid, &status, __WALL) < 0)
-    if (errno != EINTR) return -1;
-  if (!WIFSTOPPED(status)) return -1;
-  int signal = WSTOPSIG(status);
-  if (signal != SIGTRAP) {
-    kill(pid, signal);
-    return -1;
-  }
+  if (trace(PTRACE_SETREGS, pid, NULL, &registers) < 0 || go_on(pid) < 0 || go_on(pid) < 0) return -1;
   if (trace(PTRACE_GETREGS, pid, NULL, &registers) < 0 || registers.rip != entry + 2) return -1;
   return (long)registers.rax;
 }
@@ -251,7 +255,7 @@ static uint64_t field(const char *status, const char *name, int base) {
   return at == NULL ? 0 : strtoull(at + strlen(name), NULL, base);
 }
 
-/* Of a thread group's leader, which stands still and has nothing before it that a single step would disturb: a stop, an end, a filter of system calls. */
+/* Of a thread group's leader, which stands still and has nothing before it that a call would disturb: a stop, an end, a filter of system calls. */
 static int is_ready(pid_t pid) {
   char path[32], text[4096];
   snprintf(path, sizeof path, "/proc/%d/status", pid);
