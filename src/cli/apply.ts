@@ -26,7 +26,7 @@ export async function apply(
   return {
     json: { ...applied, dryRun },
     text: (paint) => {
-      const { added, changed, removed, conflicts } = applied;
+      const { added, changed, removed, conflicts, notApplied } = applied;
       const of = (letter: string, list: readonly string[]) => list.map((path) => `  ${letter} ${safe(path)}`);
       const count = added.length + changed.length + removed.length;
       return [
@@ -38,6 +38,7 @@ export async function apply(
               paint("yellow", `${plural(conflicts.length, "path")} changed on the host as well, left as they are:`),
               ...of("C", conflicts),
             ]),
+        ...notApplied.map(({ path, reason }) => paint("yellow", `left out: ${safe(path)}: ${reason}`)),
       ];
     },
   };

@@ -213,6 +213,8 @@ export interface Applied {
   readonly removed: readonly string[];
   /** Changed here and on the host since the environment began; left as they are on the host. */
   readonly conflicts: readonly string[];
+  /** What no folder of the host can take over, and why. */
+  readonly notApplied: readonly Problem[];
 }
 
 /**

@@ -60,6 +60,7 @@ describe.skipIf(lacking(...needed))("apply", () => {
       changed: expect.arrayContaining(["keep/changed", "mode", "turns", "becomes-folder", "link", '"new\\nline"']),
       removed: expect.arrayContaining(["keep/removed", "gone", "solid/old"]),
       conflicts: [],
+      notApplied: [],
     });
     expect(
       execFileSync(
@@ -82,7 +83,13 @@ describe.skipIf(lacking(...needed))("apply", () => {
       "solid",
       "turns",
     ]);
-    expect(await machine.environment.apply?.()).toEqual({ added: [], changed: [], removed: [], conflicts: [] });
+    expect(await machine.environment.apply?.()).toEqual({
+      added: [],
+      changed: [],
+      removed: [],
+      conflicts: [],
+      notApplied: [],
+    });
     expect(inside(machine)).toEqual(after);
 
     const then = await machine.environment.capture().captured;
@@ -123,6 +130,7 @@ describe.skipIf(lacking(...needed))("apply", () => {
       changed: ["mode"],
       removed: ["keep/removed"],
       conflicts: ["gone", "keep/changed", "turns"],
+      notApplied: [],
     });
     expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("host\n");
     expect(fs.existsSync(join(workspace, "gone/sub/new"))).toBe(true);
@@ -131,7 +139,12 @@ describe.skipIf(lacking(...needed))("apply", () => {
       changed: ["keep/changed"],
     });
     expect(fs.readFileSync(join(workspace, "keep/changed"), "utf8")).toBe("2\n");
-    expect(await machine.environment.apply?.()).toMatchObject({ changed: [], conflicts: ["gone", "turns"] });
+    await machine.says(`python3 -c 'import socket; socket.socket(1).bind("other/talk")'`);
+    expect(await machine.environment.apply?.()).toMatchObject({
+      changed: [],
+      conflicts: ["gone", "turns"],
+      notApplied: [{ path: "other/talk", reason: "a socket" }],
+    });
     expect(await codeOf(machine.environment.apply?.({ paths: ["/usr/bin"] }) as Promise<unknown>)).toBe("PATH_OUTSIDE");
   });
 
@@ -156,7 +169,7 @@ describe.skipIf(lacking(...needed))("apply", () => {
       const shown = () => digestTree(`${rewind.environment.path("")}`);
       const second = shown();
       expect((await rewind.apply()).conflicts).toEqual([]);
-      expect(await rewind.apply()).toEqual({ added: [], changed: [], removed: [], conflicts: [] });
+      expect(await rewind.apply()).toEqual({ added: [], changed: [], removed: [], conflicts: [], notApplied: [] });
       expect(shown()).toEqual(second);
       expect(untimed(digestTree(place.workspace))).toEqual(untimed(second));
       await rewind.thread("t").rewind({ to: "c0" });
@@ -182,7 +195,14 @@ describe.skipIf(lacking(...needed))("apply", () => {
     fs.writeFileSync(join(place.workspace, "made"), "host\n");
     expect(await command("exec", "--", "sh", "-c", "echo 2 > made; cat /opt/inside")).toMatchObject({ stdout: "1\n" });
     const { stdout } = await command("apply", "--json");
-    expect(JSON.parse(stdout)).toEqual({ added: [], changed: [], removed: [], conflicts: ["made"], dryRun: false });
+    expect(JSON.parse(stdout)).toEqual({
+      added: [],
+      changed: [],
+      removed: [],
+      conflicts: ["made"],
+      notApplied: [],
+      dryRun: false,
+    });
     expect(await command("apply", "/usr")).toMatchObject({ status: expect.any(Number), stdout: "" });
   });
 

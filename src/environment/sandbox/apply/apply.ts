@@ -30,6 +30,7 @@ export interface ApplyRequest {
 export interface AppliedSteps {
   readonly done: readonly Step[];
   readonly conflicts: readonly Step[];
+  readonly sockets: readonly RawPath[];
 }
 
 /** Where files are written before they have their place. Killed, it is left, and the next call removes it. */
@@ -43,7 +44,9 @@ export async function applyFolder(request: ApplyRequest): Promise<AppliedSteps> 
   try {
     const staged = join(below, stage);
     const own = (path: RawPath): boolean => path === staged;
-    const all = await planSteps({ upper, host, breathe, own }, below);
+    const sockets: RawPath[] = [];
+    const onSocket = (path: RawPath): void => void (request.isWanted(path) && sockets.push(path));
+    const all = await planSteps({ upper, host, breathe, own, onSocket }, below);
     const { done, conflicts } = sort(all, request, host);
     if (!dryRun && done.length > 0) {
       // What lies there while results are brought back, or was left by a kill, is no part of the sandbox either.
@@ -60,7 +63,7 @@ export async function applyFolder(request: ApplyRequest): Promise<AppliedSteps> 
       await removeFolder(host, staged, breathe);
       host.native?.syncFileSystem(host.root);
     }
-    return { done, conflicts };
+    return { done, conflicts, sockets };
   } finally {
     upper.close();
     host.close();

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { RewindError } from "../../../errors.ts";
 import { display, type RawPath } from "../../directory/names.ts";
-import type { Applied, ApplyOptions } from "../../environment.ts";
+import type { Applied, ApplyOptions, Problem } from "../../environment.ts";
 import type { HostFiles } from "../host-files.ts";
 import { covers, inFolder, outermost, raw } from "../inside.ts";
 import { overlayOf } from "../mount-plan.ts";
@@ -33,10 +33,11 @@ export async function applyFolders({ overlays, folders, state, host, paths, opti
     });
   }
   const told: Record<Step["change"] | "conflicts", string[]> = { added: [], changed: [], removed: [], conflicts: [] };
+  const notApplied: Problem[] = [];
   for (const folder of outermost(folders)) {
     const { overlay, below } = overlayOf(overlays, folder);
     const inside = (path: RawPath): RawPath => inFolder(raw(overlay.path), path);
-    const { done, conflicts } = await applyFolder({
+    const { done, conflicts, sockets } = await applyFolder({
       overlay,
       below: raw(below),
       state,
@@ -48,10 +49,11 @@ export async function applyFolders({ overlays, folders, state, host, paths, opti
     });
     for (const { path, change } of done) told[change].push(display(paths.shown(inside(path))));
     for (const { path } of conflicts) told.conflicts.push(display(paths.shown(inside(path))));
+    for (const path of sockets) notApplied.push({ path: display(paths.shown(inside(path))), reason: "a socket" });
     const roots = done.map(({ path }) => path);
     if (!dryRun && done.length > 0) await host.takeOver(folder, (path) => covers(roots, path));
   }
-  return told;
+  return { ...told, notApplied };
 }
 
 /** "" for nothing. */

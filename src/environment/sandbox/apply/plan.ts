@@ -22,6 +22,8 @@ export interface PlanOptions {
   readonly breathe: Breathe;
   /** Names of ours, left alone. */
   readonly own: (path: RawPath) => boolean;
+  /** Is told of sockets: nobody would listen on them. */
+  readonly onSocket: (path: RawPath) => void;
 }
 
 /** @param below the folder, below the overlay's root */
@@ -64,7 +66,9 @@ async function compareFolder(options: PlanOptions, steps: Step[], compared: Comp
   const { upper, host, breathe, own } = options;
   const { path: folder, alone, isOnHost } = compared;
   const there = new Map(isOnHost ? host.readDirectory(folder).map((entry) => [entry.name, entry]) : []);
-  const wanted = upper.readDirectory(folder).filter(({ type }) => type !== entryType.socket);
+  const entries = upper.readDirectory(folder);
+  for (const { name } of entries.filter(isSocket)) options.onSocket(join(folder, name));
+  const wanted = entries.filter((entry) => !isSocket(entry));
   const names = new Set(wanted.filter((entry) => !isWhiteout(entry)).map(({ name }) => name));
   const gone = wanted.filter(isWhiteout).map(({ name }) => name);
   for (const name of alone ? there.keys() : gone)
@@ -89,6 +93,8 @@ async function compareFolder(options: PlanOptions, steps: Step[], compared: Comp
 function remove({ own }: PlanOptions, steps: Step[], path: RawPath): void {
   if (!own(path)) steps.push({ path, kind: "remove", change: "removed" });
 }
+
+const isSocket = ({ type }: Stat): boolean => type === entryType.socket;
 
 export const isWhiteout = ({ type, rdevMajor, rdevMinor }: Stat): boolean =>
   type === entryType.characterDevice && rdevMajor === 0 && rdevMinor === 0;
