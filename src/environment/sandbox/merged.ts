@@ -60,8 +60,15 @@ export class Merged {
   async #upperAt(path: RawPath): Promise<LayerEntry | null> {
     const known = this.#upper.get(path);
     if (known !== undefined) return known;
-    const found = await this.#layers.look(this.#state, path === "" ? this.#layer : join(this.#layer, path));
+    const found = await this.#lookUp(path);
     this.#upper.set(path, found);
     return found;
+  }
+
+  async #lookUp(path: RawPath): Promise<LayerEntry | null> {
+    if (path === "") return this.#layers.look(this.#state, this.#layer);
+    // What is in no folder needs no look: of a tree that came or went that is all of it.
+    const above = await this.#upperAt(parentOf(path));
+    return above?.type === "directory" ? this.#layers.look(this.#state, join(this.#layer, path)) : null;
   }
 }
