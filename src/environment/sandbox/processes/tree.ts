@@ -61,18 +61,28 @@ const endedWhileCaptured = (cause: unknown): RewindError =>
     cause,
   });
 
+/** How often in a row a dump may fail that would hold only what was written, before no more of them is tried: a kernel or a CRIU that cannot do it fails each time. */
+const mostFailures = 2;
+const failures = new WeakMap<LifePlan, number>();
+
 /** From the image whose memory is protected, where there is one; whatever speaks against that, a dump of everything does not need it. */
 async function withMemory(request: CaptureRequest): Promise<CapturedTree> {
-  const { life, images } = request;
+  const { life, plan, images } = request;
   const parent = life.memory;
+  const failed = failures.get(plan) ?? 0;
   life.memory = undefined;
-  if (parent === undefined || !images.has(parent) || images.chain(parent) >= mostInChain) return dump(request);
+  if (parent === undefined || failed >= mostFailures || !images.has(parent) || images.chain(parent) >= mostInChain)
+    return dump(request);
   try {
-    return await dump(request, parent);
+    const captured = await dump(request, parent);
+    failures.delete(plan);
+    return captured;
   } catch (error) {
     if (!isRewindError(error, "PROCESSES_NOT_CAPTURED") || error.details.timedOut === true || life.over.aborted)
       throw error;
-    return dump(request);
+    const captured = await dump(request);
+    failures.set(plan, failed + 1);
+    return captured;
   }
 }
 
@@ -83,7 +93,7 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
     let snapshot: LayerSnapshot | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
     const reading = new AbortController();
-    const read = describeStill(plan, life, reading.signal);
+    const read = describeStill(plan, life, reading.signal).catch(() => undefined);
     const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
     const dumped = await dumpTree(await life.criu(folder, 0), {
       images: folder,
