@@ -43,6 +43,11 @@ describe("the commands", () => {
       changes: { added: ["b.txt"], changed: ["a.txt"] },
     });
 
+    expect(await done("stats")).toMatch(
+      /^Thread cli: 2 checkpoints \(1 with nothing before.*\n\nCHANGED .*\nnone .*\nfiles +1 +100\.0 %/,
+    );
+    expect(await json("stats")).toMatchObject({ thread: "cli", checkpoints: 2, classes: { files: { turns: 1 } } });
+
     expect(await done("diff", "c0", "c1")).toContain("Files:\n  A b.txt\n  M a.txt\n");
     expect(await done("diff", "c0", "c0")).toBe("No differences.\n");
     put("c.txt", "c");

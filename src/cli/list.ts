@@ -10,6 +10,7 @@ import type { Paint } from "./paint.ts";
 import { chooseThread, nothingSentence, withReader } from "./recorded.ts";
 import { oneLine } from "./safe.ts";
 import { lessonLines } from "./show.ts";
+import { layOut } from "./table.ts";
 import { type Row, treeRows } from "./tree.ts";
 import { plural } from "./words.ts";
 
@@ -83,14 +84,7 @@ function table(rows: readonly Row[], branches: boolean, paint: Paint): string[] 
     oneLine(describeDone(checkpoint), doneLimit),
     shortChanges(checkpoint.changes, filesLimit),
   ]);
-  const widths = titles.map((title, column) =>
-    cells.reduce((width, row) => Math.max(width, length(row[column] as string)), length(title)),
-  );
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => cell + " ".repeat((widths[column] as number) - length(cell)))
-      .join("  ")
-      .trimEnd();
+  const line = layOut(titles, cells);
   return [
     paint("dim", line(titles)),
     ...cells.flatMap((row, index) => [
@@ -107,8 +101,6 @@ function prunedLine({ checkpoint, depth }: Row, paint: Paint): string[] {
 
 /** Of another workspace's thread that was forked from this one: its ids are named with it. */
 const branchOf = ({ id, branch }: Checkpoint): string | null => (id.includes("/") ? (branch ?? "source") : null);
-
-const length = (text: string): number => [...text].length;
 
 function coloured(text: string, { checkpoint }: Row, paint: Paint): string {
   if (checkpoint.head) return paint("bold", text);

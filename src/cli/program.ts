@@ -58,6 +58,11 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("stats")
+    .description("what the turns changed, and what their checkpoints cost")
+    .action((_, command: Command) => start(command, async (global) => (await import("./stats.ts")).stats(global)));
+
+  program
     .command("diff <a> [b]")
     .description("what differs between two checkpoints, or between one and the workspace now")
     .action((a: string, b: string | undefined, _, command: Command) =>

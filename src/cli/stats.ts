@@ -1,0 +1,65 @@
+// `stats`: what the turns of a thread changed, and what their checkpoints cost.
+import { type Spread, type TurnStats, turnClasses, turnStats } from "../session/turn-stats.ts";
+import type { Global } from "./global.ts";
+import type { Output } from "./output.ts";
+import type { Paint } from "./paint.ts";
+import { withThread } from "./recorded.ts";
+import { oneLine } from "./safe.ts";
+import { columns } from "./table.ts";
+import { bytes, milliseconds, plural } from "./words.ts";
+
+const causesShown = 12;
+const callLimit = 40;
+
+export function stats(global: Global): Promise<Output> {
+  return withThread(global, (thread) => {
+    const found = turnStats(thread.checkpoints({ all: true }));
+    return { json: { thread: thread.name, ...found }, text: (paint) => lines(thread.name, found, paint) };
+  });
+}
+
+function lines(
+  thread: string,
+  { checkpoints, uncompared, notRestorable, classes, causes }: TurnStats,
+  paint: Paint,
+): string[] {
+  const apart = [
+    ...(uncompared > 0 ? [`${uncompared} with nothing before to compare with`] : []),
+    ...(notRestorable > 0 ? [`${notRestorable} not restorable`] : []),
+  ];
+  const row = (name: keyof typeof classes): string[] => {
+    const { turns, share, bytes: stored, exposedMs, overlappedMs } = classes[name];
+    const percent = `${(share * 100).toFixed(1)} %`;
+    return [name, `${turns}`, percent, bytes(stored), ...times(exposedMs), ...times(overlappedMs)];
+  };
+  const shown = causes.slice(0, causesShown);
+  return [
+    `Thread ${oneLine(thread)}: ${plural(checkpoints, "checkpoint")}${apart.length === 0 ? "" : ` (${apart.join(", ")})`}`,
+    "",
+    ...columns(
+      ["CHANGED", "TURNS", "SHARE", "STORED", "WAITED p50", "p95", "BESIDE THE MODEL p50", "p95"],
+      turnClasses.map(row),
+      paint,
+    ),
+    ...(shown.length === 0
+      ? []
+      : [
+          "",
+          ...columns(
+            ["CALL", "TURNS", "FILES CHANGED", "PROCESSES CHANGED", "STORED"],
+            shown.map((one) => [
+              oneLine(one.call, callLimit),
+              `${one.turns}`,
+              `${one.files}`,
+              `${one.processes}`,
+              bytes(one.bytes),
+            ]),
+            paint,
+          ),
+        ]),
+    ...(causes.length > shown.length ? [`(${causes.length - shown.length} more)`] : []),
+  ];
+}
+
+const times = (spread: Spread | null): string[] =>
+  spread === null ? ["-", "-"] : [milliseconds(spread.p50), milliseconds(spread.p95)];
