@@ -3,7 +3,14 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const shared = ["src/errors.ts", "src/faults.ts", "src/write-faults.ts", "src/breathe.ts", "src/progress.ts"];
+const shared = [
+  "src/errors.ts",
+  "src/faults.ts",
+  "src/write-faults.ts",
+  "src/breathe.ts",
+  "src/progress.ts",
+  "src/events.ts",
+];
 
 /** Rooms whose changes of files must all be seen by write-faults.ts, and the files that see to it. */
 const watched = [
@@ -30,6 +37,7 @@ export const rules = {
   "src/write-faults.ts": [],
   "src/breathe.ts": [],
   "src/progress.ts": [],
+  "src/events.ts": [],
   "src/native.ts": [],
   "src/terminate.ts": [],
   "src/workspace.ts": [],

@@ -1,7 +1,8 @@
 // One matched pair in the making: both halves are stored side by side, published in one transaction, then made durable.
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Captured, Environment } from "../environment/environment.ts";
+import type { Capture, Captured, Environment } from "../environment/environment.ts";
+import { withEvent } from "../events.ts";
 
 export interface StoredHalf {
   /** Bytes written for the conversation. */
@@ -32,18 +33,17 @@ export interface Pair<Row> {
 export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Context, Row>): Pair<Row> {
   const start = performance.now();
   let workMs = 0;
-  const capture = steps.environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
+  const { environment } = steps;
+  const capture = environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
+  const captured = observed(environment, capture);
   capture.durable.catch(() => {});
   const published = (async () => {
-    const [environment, conversation] = await Promise.allSettled([
-      capture.captured,
-      nextTurn().then(steps.storeContext),
-    ]);
+    const [half, conversation] = await Promise.allSettled([captured, nextTurn().then(steps.storeContext)]);
     if (conversation.status === "rejected") throw conversation.reason;
-    const captured = environment.status === "fulfilled" ? environment.value : null;
-    const failure = environment.status === "rejected" ? environment.reason : undefined;
+    const found = half.status === "fulfilled" ? half.value : null;
+    const failure = half.status === "rejected" ? half.reason : undefined;
     workMs = performance.now() - start;
-    return steps.publish(conversation.value, captured, failure, workMs);
+    return steps.publish(conversation.value, found, failure, workMs);
   })();
   const durable = published.then(async (row) => {
     await Promise.allSettled([capture.durable, nextTurn()]);
@@ -52,4 +52,14 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
   });
   durable.catch(() => {});
   return { published, durable, workMs: () => workMs };
+}
+
+/** A capture of a pair, told to whoever listens. */
+export function observed({ kind }: Environment, { captured }: Capture): Promise<Captured> {
+  return withEvent(
+    "capture",
+    { environment: kind },
+    () => captured,
+    ({ manifest: { files, processes }, bytes, problems }) => ({ files, processes, bytes, problems: problems.length }),
+  );
 }

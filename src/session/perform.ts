@@ -1,8 +1,10 @@
 // Carries out a rewind, an undo or an alignment in the order of F-22, and finishes at the next open what a kill interrupted (F-24).
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { observed } from "../coordinator/pair.ts";
 import type { Captured } from "../environment/environment.ts";
 import { isRewindError, RewindError } from "../errors.ts";
+import { withEvent } from "../events.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, RewindRow } from "../store/rows.ts";
@@ -10,13 +12,25 @@ import { toCompensate } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { finish } from "./finish.ts";
-import { type Move, manifestOf, noActivity, type Payload } from "./move.ts";
+import { type Move, type MoveResult, manifestOf, noActivity, type Payload } from "./move.ts";
 import { selectPaths } from "./paths.ts";
 import { leaveFiles } from "./places.ts";
+import { checkpointId } from "./views.ts";
 
 /** Runs alone (the caller holds the coordinator). */
 export function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
-  return deps.objects.use(() => carryOut(deps, move));
+  const { thread, target, kind, by, scope } = move;
+  const head = thread.head === null ? undefined : deps.catalog.checkpoint(thread.head);
+  const from = head === undefined ? null : checkpointId(head);
+  return withEvent(
+    "rewind",
+    { thread: thread.name, kind, by, scope, from, to: checkpointId(target) },
+    () => deps.objects.use(() => carryOut(deps, move)),
+    ({ epoch, result }) => {
+      const { timings, notRestored } = JSON.parse(result) as MoveResult;
+      return { epoch, exposedMs: timings.exposedMs, notRestored: notRestored.length };
+    },
+  );
 }
 
 async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
@@ -107,7 +121,7 @@ function uncheckable(left: CheckpointRow): RewindError {
 /** The state that is left; null when the workspace is gone, which nothing can capture and a rewind mends. */
 async function captureLeft(deps: SessionDeps): Promise<Captured | null> {
   try {
-    return await deps.environment.capture().captured;
+    return await observed(deps.environment, deps.environment.capture());
   } catch (error) {
     if (isRewindError(error, "WORKSPACE_GONE")) return null;
     throw error;

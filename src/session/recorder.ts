@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
 import type { Captured, FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
+import { reportDurable } from "../events.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
@@ -185,6 +186,7 @@ export class Recorder {
     this.#deps.catalog.markDurable(row.id);
     await this.#deps.syncLog();
     fault("durable.committed");
+    reportDurable({ thread: row.thread_name, checkpoint: checkpointId(row) });
   }
 
   async #changesSince(parent: CheckpointRow | undefined, captured: Captured | null): Promise<FileChanges | null> {

@@ -142,7 +142,6 @@ export class Thread {
       leaveModel();
       end();
     };
-    this.#endOpenTurn = leave;
     const parts = {
       deps: this.#deps,
       recorder: this.#recorder,
@@ -150,19 +149,23 @@ export class Thread {
       leave,
       stale,
     };
-    if (retried !== undefined) return resumeTurn(parts, retried, issued);
-    return startTurn(parts, {
-      thread,
-      kind: "turn",
-      context,
-      label: null,
-      anchor,
-      activity: options.activity ?? noActivity,
-      signal: options.signal,
-      seq: catalog.takeSeq(thread.id),
-      effectsUpTo: catalog.effectMark(thread.id),
-      issued,
-    });
+    const turn =
+      retried !== undefined
+        ? resumeTurn(parts, retried, issued)
+        : startTurn(parts, {
+            thread,
+            kind: "turn",
+            context,
+            label: null,
+            anchor,
+            activity: options.activity ?? noActivity,
+            signal: options.signal,
+            seq: catalog.takeSeq(thread.id),
+            effectsUpTo: catalog.effectMark(thread.id),
+            issued,
+          });
+    this.#endOpenTurn = turn.end;
+    return turn;
   }
 
   #headAt(thread: ThreadRow, anchor: string | null): CheckpointRow | undefined {

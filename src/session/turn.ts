@@ -1,5 +1,6 @@
 // A model decision under way: the pair is captured while the model thinks, and the reply's tools wait at its gate.
 import { performance } from "node:perf_hooks";
+import { beginEvent } from "../events.ts";
 import type { CheckpointRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { replyName } from "./places.ts";
@@ -60,8 +61,10 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
   const pair = recorder.begin(request);
   const durable = pair.durable.then((row) => view(row.id));
   durable.catch(() => {});
+  const id = `c${request.seq}`;
+  const told = beginEvent("turn", { thread: request.thread.name, checkpoint: id, kind: "turn" });
   return {
-    id: `c${request.seq}`,
+    id,
     stale,
     async gate(options = {}) {
       const start = performance.now();
@@ -70,7 +73,12 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
         const settledMs = performance.now() - start;
         await markTools(deps, recorder, row, options, request.issued);
         recorder.recordTimings(row, pair, settledMs, performance.now() - start);
-        return view(row.id);
+        const checkpoint = view(row.id);
+        told({ state: checkpoint.state, timings: checkpoint.timings });
+        return checkpoint;
+      } catch (error) {
+        told({ error });
+        throw error;
       } finally {
         leave();
       }
@@ -79,7 +87,10 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
       () => {},
       () => {},
     ),
-    end: leave,
+    end() {
+      leave();
+      told({ abandoned: true });
+    },
     durable,
   };
 }
@@ -87,19 +98,28 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
 /** The same boundary again: its pair is there. */
 export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number): Turn {
   const { deps, recorder, view, leave, stale } = parts;
+  const told = beginEvent("turn", { thread: row.thread_name, checkpoint: checkpointId(row), kind: "retry" });
   return {
     id: checkpointId(row),
     stale,
     async gate(options = {}) {
       try {
         await markTools(deps, recorder, row, options, issued);
-        return view(row.id);
+        const checkpoint = view(row.id);
+        told({ state: checkpoint.state });
+        return checkpoint;
+      } catch (error) {
+        told({ error });
+        throw error;
       } finally {
         leave();
       }
     },
     captured: Promise.resolve(),
-    end: leave,
+    end() {
+      leave();
+      told({ abandoned: true });
+    },
     durable: Promise.resolve(view(row.id)),
   };
 }
