@@ -1,8 +1,9 @@
 /* Loaded into CRIU: memory that did not change since the dump before is not dumped again, on kernels without soft-dirty bits, which CRIU counts on
- * (criu/mem.c). When it lets go of a process, after a dump or a restore, the process's private pages are write-protected through userfaultfd in its asynchronous
+ * (criu/mem.c). Before it lets go of the processes, after a dump or a restore, their private pages are write-protected through userfaultfd in its asynchronous
  * mode (Linux 6.7): the kernel lifts the protection of a page at its first write, and PAGEMAP_SCAN tells the pages of which it was lifted. What is mapped later, a
  * child's memory, and all memory of a process of which the descriptor was closed, counts as written. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -45,7 +47,7 @@ enum { register_write_protection = 1 << 1, user_mode_only = 1, api_number = 0xAA
 #define UFFD_API_REQUEST _IOWR(0xAA, 0x3F, struct uffd_api)
 #define UFFD_REGISTER_REQUEST _IOWR(0xAA, 0x00, struct uffd_register)
 
-enum { channel = 3, most_new = 512, most_regions = 1024 };
+enum { channel = 3, most_new = 512, most_regions = 1024, most_processes = 4096 };
 
 /* CRIU asks for soft-dirty bits; what is told instead has the same meaning to it. */
 int ioctl(int fd, unsigned long request, ...) {
@@ -59,9 +61,21 @@ int ioctl(int fd, unsigned long request, ...) {
   long result = syscall(SYS_ioctl, fd, request, argument);
   if (asks) scan->returned = (scan->returned & ~(uint64_t)written) | soft_dirty;
   struct region *region = asks ? (struct region *)(uintptr_t)scan->regions : NULL;
+  /* What is not there any more of a file's private pages keeps a mark of its protection, and counts as swapped out: it holds what the file holds again. */
+  const uint64_t changed = written | swapped;
   for (long i = 0; asks && i < result; i++)
-    if ((region[i].categories & written) != 0) region[i].categories = (region[i].categories & ~(uint64_t)written) | soft_dirty;
+    if ((region[i].categories & changed) != 0) region[i].categories = (region[i].categories & ~(uint64_t)written) | soft_dirty;
   return (int)result;
+}
+
+/* All is dumped, or restored. CRIU says so when everything still stands still (criu/cr-service.c). */
+static int is_complete;
+
+ssize_t write(int fd, const void *bytes, size_t length) {
+  struct stat about;
+  int says = length < 128 && (memmem(bytes, length, "post-dump", 9) != NULL || memmem(bytes, length, "pre-resume", 10) != NULL);
+  if (says && fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode)) is_complete = 1;
+  return syscall(SYS_write, fd, bytes, length);
 }
 
 static int can_protect(void) {
@@ -225,28 +239,53 @@ static int descriptor_of(const struct memory *memory) {
 }
 
 /* The keeper holds it: when the last one is closed the kernel forgets what is protected. */
-static int hand_over(int fd) {
-  char text[] = MEMORY_MESSAGE, space[CMSG_SPACE(sizeof fd)] = "";
-  struct iovec part = {text, sizeof text};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
-  struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof fd);
-  memcpy(CMSG_DATA(head), &fd, sizeof fd);
+static int hand_over(const struct memory_owner *owner, int fd) {
+  char space[CMSG_SPACE(sizeof fd)] = "";
+  struct memory_message head = {.mark = MEMORY_MARK};
+  struct iovec parts[] = {{&head, sizeof head}, {(void *)owner, sizeof *owner}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = space, .msg_controllen = sizeof space};
+  struct cmsghdr *about = CMSG_FIRSTHDR(&message);
+  about->cmsg_level = SOL_SOCKET;
+  about->cmsg_type = SCM_RIGHTS;
+  about->cmsg_len = CMSG_LEN(sizeof fd);
+  memcpy(CMSG_DATA(about), &fd, sizeof fd);
   return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
-static void cover_new(const struct memory *memory) {
+static void tell_left(const struct memory_owner *owners, size_t count) {
+  struct memory_message head = {.mark = OWNERS_MARK};
+  struct iovec parts[] = {{&head, sizeof head}, {(void *)owners, count * sizeof *owners}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+  sendmsg(channel, &message, MSG_NOSIGNAL);
+}
+
+/* The descriptor that the keeper held; -1 where there is none. */
+static int held_of(const struct memory_owner *owner) {
+  const char *text = getenv(MEMORY_VARIABLE);
+  int fd, used;
+  struct memory_owner held;
+  for (; text != NULL && sscanf(text, "%d:%ld:%lu %n", &fd, &held.pid, &held.began, &used) == 3; text += used)
+    if (held.pid == owner->pid && held.began == owner->began) return fd;
+  return -1;
+}
+
+static int cover(const struct memory *memory, int fd) {
+  for (size_t i = 0; i < memory->new_count; i++) {
+    struct mapping part = memory->news[i];
+    struct uffd_register request = {part.start, part.end - part.start, register_write_protection, 0};
+    if (syscall(SYS_ioctl, fd, UFFD_REGISTER_REQUEST, &request) < 0 && i == 0) return -1;
+  }
+  return 0;
+}
+
+/* By one descriptor for all of a process's memory, so that neighbouring mappings become one again. One from before an exec is of no use any more. */
+static void cover_new(const struct memory *memory, const struct memory_owner *owner) {
+  int held = held_of(owner);
+  if (held >= 0 && cover(memory, held) == 0) return;
   int fd = descriptor_of(memory);
   if (fd < 0) return;
   struct uffd_api api = {api_number, FEATURE_ASYNC, 0};
-  if (syscall(SYS_ioctl, fd, UFFD_API_REQUEST, &api) == 0 && hand_over(fd) == 0)
-    for (size_t i = 0; i < memory->new_count; i++) {
-      struct mapping part = memory->news[i];
-      struct uffd_register request = {part.start, part.end - part.start, register_write_protection, 0};
-      syscall(SYS_ioctl, fd, UFFD_REGISTER_REQUEST, &request);
-    }
+  if (syscall(SYS_ioctl, fd, UFFD_API_REQUEST, &api) == 0 && hand_over(owner, fd) == 0) cover(memory, fd);
   close(fd);
 }
 
@@ -255,57 +294,96 @@ static uint64_t field(const char *status, const char *name, int base) {
   return at == NULL ? 0 : strtoull(at + strlen(name), NULL, base);
 }
 
-/* Of a thread group's leader, which stands still and has nothing before it that a call would disturb: a stop, an end, a filter of system calls. */
-static int is_ready(pid_t pid) {
-  char path[32], text[4096];
+/* Of a process, by the leader of its threads: what is told of it. "" where it is none, or CRIU does not hold it. */
+static void read_status(pid_t pid, char *text, size_t size) {
+  char path[32];
   snprintf(path, sizeof path, "/proc/%d/status", pid);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, size - 1);
+  if (fd >= 0) close(fd);
+  text[got < 0 ? 0 : got] = 0;
+  if (field(text, "\nTgid:", 10) != (uint64_t)pid || field(text, "\nTracerPid:", 10) != (uint64_t)getpid()) text[0] = 0;
+}
+
+/* It has nothing before it that a call would disturb: a stop, an end, a filter of system calls. */
+static int is_ready(pid_t pid, const char *status) {
+  const int stops[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+  uint64_t pending = field(status, "\nSigPnd:", 16) | field(status, "\nShdPnd:", 16), mask = 0;
+  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) mask |= 1ull << (stops[i] - 1);
+  siginfo_t stop;
+  return field(status, "\nSeccomp:", 10) == 0 && (pending & mask) == 0 && trace(PTRACE_GETSIGINFO, pid, NULL, &stop) == 0;
+}
+
+/* In clock ticks since the machine started; 0 where that cannot be told. */
+static uint64_t began(pid_t pid) {
+  char path[32], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
   if (fd >= 0) close(fd);
-  if (got <= 0) return 0;
-  text[got] = 0;
-  const int stops[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
-  uint64_t pending = field(text, "\nSigPnd:", 16) | field(text, "\nShdPnd:", 16), mask = 0;
-  for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) mask |= 1ull << (stops[i] - 1);
-  siginfo_t stop;
-  return field(text, "\nTgid:", 10) == (uint64_t)pid && field(text, "\nSeccomp:", 10) == 0 && (pending & mask) == 0 &&
-         trace(PTRACE_GETSIGINFO, pid, NULL, &stop) == 0;
+  text[got < 0 ? 0 : got] = 0;
+  const char *at = strrchr(text, ')');
+  uint64_t ticks = 0;
+  if (at != NULL) sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %lu", &ticks);
+  return ticks;
 }
 
-static void protect_process(pid_t pid) {
+static void protect_process(const struct memory_owner *owner) {
   static struct memory memory;
   char path[32];
-  if (!is_ready(pid)) return;
   memset(&memory, 0, sizeof memory);
-  memory.pid = pid;
-  snprintf(path, sizeof path, "/proc/%d/pagemap", pid);
+  memory.pid = (pid_t)owner->pid;
+  snprintf(path, sizeof path, "/proc/%d/pagemap", memory.pid);
   memory.pagemap = open(path, O_RDONLY | O_CLOEXEC);
   if (memory.pagemap < 0) return;
   find_uncovered(&memory);
   if (memory.uncovered_count > 0) find_new(&memory);
-  if (memory.new_count > 0) cover_new(&memory);
+  if (memory.new_count > 0) cover_new(&memory, owner);
   protect(&memory);
   close(memory.pagemap);
 }
 
+/* All at once, while all stand still: who goes on first may write to the memory of the others. */
+static void protect_all(void) {
+  static struct memory_owner left[most_processes];
+  char status[4096];
+  size_t count = 0;
+  DIR *processes = opendir("/proc");
+  for (struct dirent *one; processes != NULL && count < most_processes && (one = readdir(processes)) != NULL;) {
+    pid_t pid = atoi(one->d_name);
+    if (pid <= 0) continue;
+    read_status(pid, status, sizeof status);
+    if (status[0] == 0) continue;
+    left[count] = (struct memory_owner){pid, began(pid)};
+    if (left[count].began != 0 && is_ready(pid, status)) protect_process(&left[count]);
+    count++;
+  }
+  if (processes != NULL) closedir(processes);
+  tell_left(left, count);
+}
+
 long ptrace(enum __ptrace_request request, ...) {
+  static int is_done;
   va_list list;
   va_start(list, request);
   pid_t pid = va_arg(list, pid_t);
   void *address = va_arg(list, void *), *data = va_arg(list, void *);
   va_end(list);
-  if (request == PTRACE_DETACH) {
+  if (request == PTRACE_DETACH && is_complete && !is_done && getenv(MEMORY_VARIABLE) != NULL) {
     sigset_t child, before;
+    is_done = 1;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, &before);
-    protect_process(pid);
+    protect_all();
     sigprocmask(SIG_SETMASK, &before, NULL);
   }
   /* Of the call itself it is where the word is put; of the C library's it is the result. */
   long word = 0;
   int peeks = request == PTRACE_PEEKTEXT || request == PTRACE_PEEKDATA || request == PTRACE_PEEKUSER;
   long result = trace(request, pid, address, peeks ? (void *)&word : data);
+  /* Killed by one that goes on already, it is gone as it would be a moment later: to CRIU that is the end of a whole restore. */
+  if (request == PTRACE_DETACH && is_complete && result < 0 && errno == ESRCH) return 0;
   if (!peeks || result < 0) return result;
   errno = 0;
   return word;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,7 +18,7 @@
 
 #include "program.h"
 
-enum { child_limit = 64, held_limit = 512, images_fd = 9, prefix_fd = 8, library_fd = 7, criu_fd = 3 };
+enum { child_limit = 64, held_limit = 512, used_fds = 100, passed_fd = 64, images_fd = 9, prefix_fd = 8, library_fd = 7, criu_fd = 3 };
 
 struct child {
   pid_t pid;
@@ -32,10 +33,11 @@ static struct child children[child_limit];
 static size_t child_count;
 static int owner;
 
-/* What is to stay open while a sandbox lives. */
+/* What is to stay open while a sandbox lives, of one of its processes (criu-memory.c). */
 struct held {
   pid_t init;
   int fd;
+  struct memory_owner owner;
 };
 
 static struct held held[held_limit];
@@ -47,15 +49,44 @@ static void release(size_t index) {
   memmove(held + index, held + index + 1, (held_count - index) * sizeof *held);
 }
 
-/* Without the oldest one memory is only dumped again that did not change. */
-static void hold(pid_t init, int fd) {
-  if (held_count == held_limit) release(0);
-  held[held_count++] = (struct held){init, fd};
+/* Each is open twice while CRIU runs. */
+static size_t most_held(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < 2 * used_fds) return 0;
+  return limit.rlim_cur > 2 * (held_limit + used_fds) ? held_limit : limit.rlim_cur / 2 - used_fds;
 }
 
-static void release_all(pid_t init) {
+static int is_same(const struct memory_owner *one, const struct memory_owner *other) { return one->pid == other->pid && one->began == other->began; }
+
+/* Without the oldest one memory is only dumped again that did not change. */
+static void hold(pid_t init, struct memory_owner owner, int fd) {
   for (size_t i = held_count; i-- > 0;)
-    if (held[i].init == init) release(i);
+    if (held[i].init == init && is_same(&held[i].owner, &owner)) release(i);
+  if (held_count > 0 && held_count >= most_held()) release(0);
+  held[held_count++] = (struct held){init, fd, owner};
+}
+
+static void release_but(pid_t init, const struct memory_owner *left, size_t count) {
+  for (size_t i = held_count; i-- > 0;) {
+    if (held[i].init != init) continue;
+    size_t at = 0;
+    while (at < count && !is_same(&held[i].owner, left + at)) at++;
+    if (at == count) release(i);
+  }
+}
+
+/* False where the message is CRIU's own. Takes the descriptor. */
+static int take_memory(pid_t init, const char *bytes, size_t length, int fd) {
+  const struct memory_message *message = (const struct memory_message *)bytes;
+  if (length < sizeof *message) return 0;
+  size_t count = (length - sizeof *message) / sizeof *message->owners;
+  if (memcmp(message->mark, MEMORY_MARK, sizeof MEMORY_MARK) == 0) {
+    if (fd >= 0 && count == 1) hold(init, message->owners[0], fd);
+    return 1;
+  }
+  if (memcmp(message->mark, OWNERS_MARK, sizeof OWNERS_MARK) != 0) return 0;
+  release_but(init, message->owners, count);
+  return 1;
 }
 
 static void put_frame(uint32_t id, uint8_t kind, const void *payload, size_t length, const void *more, size_t more_length) {
@@ -89,7 +120,7 @@ static void forget_ended(void) {
       i++;
       continue;
     }
-    if (children[i].pid == children[i].init) release_all(children[i].init);
+    if (children[i].pid == children[i].init) release_but(children[i].init, NULL, 0);
     int32_t status = children[i].status;
     put_frame(children[i].id, FRAME_ENDED, &status, sizeof status, NULL, 0);
     children[i] = children[--child_count];
@@ -119,15 +150,38 @@ static int move_to(int fd, int target) {
   return dup2(fd, target) < 0 ? -1 : 0;
 }
 
+struct criu_place {
+  pid_t init;
+  int init_fd;
+  int socket, prefix, images, library, cgroup;
+  const char *groups;
+  pid_t pid;
+  int tracks;
+};
+
+/* Above the numbers that CRIU's own are given. How many. */
+static size_t pass_held(pid_t init, int *kept) {
+  static char text[held_limit * 64];
+  size_t length = 0, count = 0;
+  for (size_t i = 0; i < held_count; i++) {
+    int fd = held[i].init == init ? fcntl(held[i].fd, F_DUPFD, passed_fd) : -1;
+    if (fd < 0) continue;
+    kept[count++] = fd;
+    length += (size_t)snprintf(text + length, sizeof text - length, "%d:%lld:%llu ", fd, (long long)held[i].owner.pid, (unsigned long long)held[i].owner.began);
+  }
+  setenv(MEMORY_VARIABLE, text, 1);
+  return count;
+}
+
 /* In the sandbox's mount, pid and network namespaces, in the host's others: those are what CRIU then takes for its own, and leaves alone. */
-static void become_criu(int init, int socket, const int files[3], int cgroup, const char *groups, pid_t pid, char **command) {
+static void become_criu(const struct criu_place *place, char **command) {
   /* Out of the way of the numbers that are about to be given out. */
-  int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(files[0], F_DUPFD_CLOEXEC, 20);
-  int high_images = fcntl(files[1], F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(cgroup, F_DUPFD_CLOEXEC, 20);
-  int high_library = files[2] < 0 ? -1 : fcntl(files[2], F_DUPFD_CLOEXEC, 20);
-  if (join_groups(groups) < 0) _exit(126);
-  if (setns(init, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0) _exit(125);
-  pid_t inside = fork_into(0, high_cgroup, pid);
+  int high_socket = fcntl(place->socket, F_DUPFD_CLOEXEC, 20), high_prefix = fcntl(place->prefix, F_DUPFD_CLOEXEC, 20);
+  int high_images = fcntl(place->images, F_DUPFD_CLOEXEC, 20), high_cgroup = fcntl(place->cgroup, F_DUPFD_CLOEXEC, 20);
+  int high_library = place->library < 0 ? -1 : fcntl(place->library, F_DUPFD_CLOEXEC, 20);
+  if (join_groups(place->groups) < 0) _exit(126);
+  if (setns(place->init_fd, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0) _exit(125);
+  pid_t inside = fork_into(0, high_cgroup, place->pid);
   if (inside < 0) _exit(124);
   if (inside > 0) {
     /* What it still holds would keep sandboxes alive behind their keeper's end, and this one's socket open. */
@@ -145,19 +199,23 @@ static void become_criu(int init, int socket, const int files[3], int cgroup, co
   sigprocmask(SIG_SETMASK, &none, NULL);
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-  if (move_to(high_socket, criu_fd) < 0 || move_to(high_prefix, prefix_fd) < 0 || move_to(high_images, images_fd) < 0) _exit(123);
+  static int kept[5 + held_limit];
   clearenv();
+  size_t passed = place->tracks ? pass_held(place->init, kept) : 0;
+  if (move_to(high_socket, criu_fd) < 0 || move_to(high_prefix, prefix_fd) < 0 || move_to(high_images, images_fd) < 0) _exit(123);
   if (high_library >= 0 && (move_to(high_library, library_fd) < 0 || setenv("LD_PRELOAD", "/proc/self/fd/7", 1) < 0)) _exit(121);
-  const int kept[] = {criu_fd, prefix_fd, images_fd, high_library < 0 ? -1 : library_fd, -1};
+  const int own[] = {criu_fd, prefix_fd, images_fd, high_library < 0 ? criu_fd : library_fd, -1};
+  memcpy(kept + passed, own, sizeof own);
   close_others(kept);
   setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   execv(command[0], command);
   _exit(122);
 }
 
-/* Strings: the init's pid, the images folder, the prefix, the cgroup, more groups, the pid inside (0: any), a library to load into it ("": none), the command. */
+/* Strings: the init's pid, the images folder, the prefix, the cgroup, more groups, the pid inside (0: any), a library to load into it ("": none), whether that is to protect memory ("": no), the
+ * command. */
 static void start_criu(uint32_t id, struct fields given) {
-  if (given.count < 8) return put_failed(id, EINVAL, "read the request");
+  if (given.count < 9) return put_failed(id, EINVAL, "read the request");
   if (child_count == child_limit) return put_failed(id, EAGAIN, "start one more");
   int init = (int)syscall(SYS_pidfd_open, atoi(given.item[0]), 0);
   int images = open(given.item[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -169,8 +227,19 @@ static void start_criu(uint32_t id, struct fields given) {
   if (init >= 0 && images >= 0 && prefix >= 0 && cgroup >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
     pid = fork();
     if (pid == 0) {
-      const int files[3] = {prefix, images, library};
-      become_criu(init, pair[1], files, cgroup, given.item[4], atoi(given.item[5]), given.item + 7);
+      const struct criu_place place = {
+          .init = atoi(given.item[0]),
+          .init_fd = init,
+          .socket = pair[1],
+          .prefix = prefix,
+          .images = images,
+          .library = library,
+          .cgroup = cgroup,
+          .groups = given.item[4],
+          .pid = atoi(given.item[5]),
+          .tracks = given.item[7][0] != 0,
+      };
+      become_criu(&place, given.item + 8);
     }
   }
   int error = errno;
@@ -274,7 +343,7 @@ static void take_frame(void) {
 
 /* False when there is nothing more. */
 static int pass_on(struct child *one) {
-  static char message[FRAME_LIMIT - 16];
+  static char message[FRAME_LIMIT - 16] __attribute__((aligned(8)));
   char space[CMSG_SPACE(sizeof(int))];
   struct iovec part = {message, sizeof message};
   struct msghdr about = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof space};
@@ -282,10 +351,7 @@ static int pass_on(struct child *one) {
   struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&about) : NULL;
   int fd = -1;
   if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(head), sizeof fd);
-  if (fd >= 0 && (size_t)got == sizeof MEMORY_MESSAGE && memcmp(message, MEMORY_MESSAGE, sizeof MEMORY_MESSAGE) == 0) {
-    hold(one->init, fd);
-    return 1;
-  }
+  if (got > 0 && take_memory(one->init, message, (size_t)got, fd)) return 1;
   if (fd >= 0) close(fd);
   if (got > 0) {
     put_frame(one->id, FRAME_DATA, message, (size_t)got, NULL, 0);

@@ -8,7 +8,7 @@
 /* Frames between the owner and the keeper: u32 length of what follows, u32 id, u8 kind, payload; little endian. */
 enum frame_kind {
   FRAME_START = 1,   /* -> strings: instructions, see launch.c */
-  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, more groups, first pid, library, command...; opens the channel of that id */
+  FRAME_CRIU = 2,    /* -> strings: init's pid, images, prefix, cgroup, more groups, first pid, library, whether it protects memory, command...; opens the channel of that id */
   FRAME_DATA = 3,    /* <-> one message of the channel's socket */
   FRAME_CLOSE = 4,   /* -> ends the channel's process; answered by FRAME_ENDED */
   FRAME_ENDED = 5,   /* <- i32 wait status: the channel's process or the init has ended */
@@ -19,8 +19,22 @@ enum frame_kind {
 
 #define FRAME_LIMIT (1u << 20)
 
-/* On CRIU's channel, with a descriptor that the keeper holds while the sandbox lives (criu-memory.c); not for the owner. */
-#define MEMORY_MESSAGE "agentrewind-memory"
+/* Whose memory a descriptor is about (criu-memory.c); numbers are the sandbox's. */
+struct memory_owner {
+  int64_t pid;
+  uint64_t began;
+};
+
+/* On CRIU's channel, not for the owner: an owner, with its descriptor, which the keeper holds while the sandbox lives; or all owners that are left. */
+struct memory_message {
+  char mark[24];
+  struct memory_owner owners[];
+};
+
+#define MEMORY_MARK "agentrewind-memory-of"
+#define OWNERS_MARK "agentrewind-memory-left"
+/* In CRIU's environment where memory is to be protected: "FD:PID:BEGAN " of each descriptor that is held. */
+#define MEMORY_VARIABLE "AGENTREWIND_MEMORY"
 
 /* The tree's root is the first process behind the init, and keeps its number through a restore. */
 #define ROOT_PID 2

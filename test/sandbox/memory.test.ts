@@ -17,6 +17,9 @@ const things = [
   "read",
   "give pages back",
   "read what was given back",
+  "give a file's pages back",
+  "read a file's page again",
+  "let another write",
   "forbid",
   "allow and write",
   "move",
@@ -50,8 +53,9 @@ describe.skipIf(lacking(...needed))("memory that was written since the last imag
     const seen: Seen[] = [];
     const told: string[] = [];
     for (const thing of things) {
-      told.push(await ask(thing));
+      await ask(thing);
       seen.push(await exact.capture());
+      told.push(await ask("digest"));
     }
     const sizes = seen.map(({ checkpoint }) => checkpoint.timings.bytes);
     const parts = seen.filter((one) => parent(one) !== undefined);
@@ -61,10 +65,10 @@ describe.skipIf(lacking(...needed))("memory that was written since the last imag
     for (const [index, one] of seen.entries())
       if (parts.includes(one) && things[index] !== "fork")
         expect(sizes[index], things[index]).toBeLessThan((sizes[0] as number) / 2);
-    const order = [...seen.keys()].sort((a, b) => ((a * 7) % 17) - ((b * 7) % 17));
+    const order = [...seen.keys()].sort((a, b) => ((a * 7) % things.length) - ((b * 7) % things.length));
     for (const at of order) {
       await exact.back(seen[at] as Seen);
-      expect(await ask("nothing"), things[at]).toBe(told[at]);
+      expect(await ask("digest"), things[at]).toBe(told[at]);
     }
   });
 

@@ -60,6 +60,15 @@ export function processInfo(pid: number): ProcessInfo | undefined {
 export const processInfos = (pids: readonly number[]): ProcessInfo[] =>
   pids.map(processInfo).filter((one) => one !== undefined);
 
+/** Numbers of its threads, which /proc knows as well. */
+export function threadsOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number);
+  } catch {
+    return [];
+  }
+}
+
 /** Numbers of its descriptors. */
 export function descriptors(pid: number): string[] {
   try {

@@ -35,6 +35,8 @@ export interface CriuPlace {
   readonly pid: number;
   /** Host path of a library that is loaded into it; undefined for none. */
   readonly library: string | undefined;
+  /** The library protects the memory of the processes, so that the next dump finds what was written since. */
+  readonly tracks: boolean;
   readonly command: readonly string[];
 }
 
@@ -121,6 +123,7 @@ export class Keeper {
       place.joined.join("\n"),
       `${place.pid}`,
       place.library ?? "",
+      place.tracks ? "memory" : "",
       ...place.command,
     ]);
     return {

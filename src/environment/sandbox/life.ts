@@ -28,6 +28,8 @@ export interface LifePlan {
   readonly criu: { readonly program: CriuProgram; readonly kernelFeatures: string } | undefined;
   /** What a rewind does with processes. */
   readonly processes: "restore" | "relaunch" | "stop";
+  /** A dump holds only what was written since the one before, where that can be told. */
+  readonly tracksMemory: boolean;
   /** Why they do not come back with their memory; "" where they do. */
   readonly whyNoMemory: string;
 }
@@ -106,6 +108,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
         joined: restores ? group.joined : [],
         pid,
         library,
+        tracks: plan.tracksMemory,
         command: [...command, "swrk", "3"],
       });
     },

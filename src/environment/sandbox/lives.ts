@@ -53,12 +53,15 @@ export class SandboxLives {
    * Ends the life that there is and begins the one of the manifest. Gives the processes that are not what they were.
    */
   async begin(manifest: Manifest, files: string, steps: BeginSteps = {}): Promise<readonly Problem[]> {
-    try {
-      return await this.#beginWith(manifest, files, steps);
-    } catch (error) {
-      const refused = refusalOf(error, "PROCESSES_NOT_RESTORED");
-      if (refused === undefined) throw error;
-      return this.#beginWith(manifest, files, steps, refused);
+    // Processes that one of them ends meanwhile are the end of a restore: what fails once may succeed.
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.#beginWith(manifest, files, steps);
+      } catch (error) {
+        const refused = refusalOf(error, "PROCESSES_NOT_RESTORED");
+        if (refused === undefined) throw error;
+        if (tries > 0) return this.#beginWith(manifest, files, steps, refused);
+      }
     }
   }
 

@@ -11,6 +11,11 @@ export interface SandboxOptions {
    * default without it): what was started in the background is started again, with its command, folder, variables and output. "stop": they are ended.
    */
   readonly processes?: "restore" | "relaunch" | "stop" | undefined;
+  /**
+   * A checkpoint stores only the memory that was written since the last one: pages are write-protected meanwhile, through userfaultfd. Default: true, where the kernel can. False for
+   * programs that use userfaultfd themselves, or move memory with mremap(2) of which they have mapped the parts one by one.
+   */
+  readonly trackMemory?: boolean | undefined;
   /** Folder of a root file system in the place of the host's own. */
   readonly rootfs?: string | undefined;
   /** Folders on other mounts that the sandbox sees and may change as well; the workspace's is found by itself. */
@@ -28,6 +33,7 @@ const positive = z.int().positive().optional();
 export const sandboxOptions = z.strictObject({
   network: z.enum(["host", "own"]).optional(),
   processes: z.enum(["restore", "relaunch", "stop"]).optional(),
+  trackMemory: z.boolean().optional(),
   rootfs: z.string().min(1).optional(),
   mounts: z.array(z.string().min(1)).readonly().optional(),
   hide: z.array(z.string().min(1)).readonly().optional(),

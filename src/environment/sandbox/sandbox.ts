@@ -267,8 +267,8 @@ export class Sandbox implements Environment {
   }
 
   #options(): SandboxOptions {
-    const { network, rootfs, mounts, hide, limits, noNewPrivs } = this.#place;
-    return { network, rootfs, mounts, hide, limits, noNewPrivs };
+    const { network, rootfs, mounts, hide, limits, noNewPrivs, trackMemory } = this.#place;
+    return { network, rootfs, mounts, hide, limits, noNewPrivs, trackMemory };
   }
 
   /** A state without processes needs no capture: the live folder stays. */

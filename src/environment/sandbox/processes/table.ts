@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Problem } from "../../environment.ts";
 import { argumentsOf, describeProcess, programOf, statusOf } from "../../processes/description.ts";
 import { listeners, portsOf, socketsOf } from "../../processes/listeners.ts";
-import type { ProcessInfo } from "../../processes/proc.ts";
+import { type ProcessInfo, processStat, threadsOf } from "../../processes/proc.ts";
 import { named } from "../../processes/process-name.ts";
 import { rootPid } from "../life.ts";
 import type { ImageProcess } from "./image-store.ts";
@@ -25,20 +25,27 @@ export function recordProcesses(infos: readonly ProcessInfo[], shells: ReadonlyS
     return roles.get(one.pid) as ImageProcess["role"];
   };
   return infos
-    .filter(({ state }) => state !== "Z")
+    .map((one) => ({ ...one, thread: livingThread(one) }))
+    .filter((one): one is ProcessInfo & { thread: number } => one.thread !== undefined)
     .sort((a, b) => a.startTime - b.startTime || a.inside - b.inside)
     .map((one) => {
-      const sockets = socketsOf([one.pid]);
+      const sockets = socketsOf([one.thread]);
       return {
         pid: one.inside,
         parent: inside.get(one.parent) ?? 1,
         role: roleOf(one),
-        ...describeProcess(one.pid),
+        ...describeProcess(one.thread),
         ports: portsOf(network.filter(({ socket }) => sockets.has(socket))),
-        cpus: statusOf(one.pid)("Cpus_allowed_list")[0] ?? "",
-        personality: personalityOf(one.pid),
+        cpus: statusOf(one.thread)("Cpus_allowed_list")[0] ?? "",
+        personality: personalityOf(one.thread),
       };
     });
+}
+
+/** Of a process whose first thread has ended the others tell what it has. undefined where none is left. */
+function livingThread({ pid, state }: ProcessInfo): number | undefined {
+  if (state !== "Z") return pid;
+  return threadsOf(pid).find((thread) => !["Z", "X", undefined].includes(processStat(thread)?.state));
 }
 
 /** What CRIU leaves out without a word. */

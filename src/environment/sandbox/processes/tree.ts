@@ -35,6 +35,7 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
   const { plan, layers } = request;
   // The root alone holds no state.
   if (plan.group.processes().length <= 1) {
+    if (!hasRoot(plan)) throw endedWhileCaptured();
     const { name, bytes, problems } = await layers.snapshot();
     return { manifest: { files: name, processes: null }, problems, bytes };
   }
@@ -55,7 +56,7 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
 const hasRoot = ({ group }: LifePlan): boolean =>
   processInfos(group.processes()).some(({ inside, state }) => inside === rootPid && state !== "Z");
 
-const endedWhileCaptured = (cause: unknown): RewindError =>
+const endedWhileCaptured = (cause?: unknown): RewindError =>
   new RewindError("SANDBOX_FAILED", "The sandbox ended while it was captured.", {
     hint: "Open the workspace again: the last pair comes back.",
     cause,
@@ -71,8 +72,8 @@ async function withMemory(request: CaptureRequest): Promise<CapturedTree> {
   const parent = life.memory;
   const failed = failures.get(plan) ?? 0;
   life.memory = undefined;
-  if (parent === undefined || failed >= mostFailures || !images.has(parent) || images.chain(parent) >= mostInChain)
-    return dump(request);
+  const fits = parent !== undefined && plan.tracksMemory && failed < mostFailures;
+  if (!fits || !images.has(parent) || images.chain(parent) >= mostInChain) return dump(request);
   try {
     const captured = await dump(request, parent);
     failures.delete(plan);
@@ -92,10 +93,11 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
   try {
     let snapshot: LayerSnapshot | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
+    const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
+    const channel = await life.criu(folder, 0);
     const reading = new AbortController();
     const read = describeStill(plan, life, reading.signal).catch(() => undefined);
-    const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
-    const dumped = await dumpTree(await life.criu(folder, 0), {
+    const dumped = await dumpTree(channel, {
       images: folder,
       pid: rootPid,
       proc: `/proc/${life.pid}/root/proc`,
