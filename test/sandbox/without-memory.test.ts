@@ -115,6 +115,16 @@ describe.skipIf(lacking(...needed))("processes without their memory", () => {
     await until(async () => (await answer("plain")) !== "");
   });
 
+  test("a process whose first thread has ended is named, and started again", async () => {
+    await open({});
+    await held.sh(`
+      echo 'import ctypes, threading, time; threading.Thread(target=time.sleep, args=(100000,)).start(); ctypes.CDLL(None).pthread_exit(0)' >rest.py
+      python3 rest.py & until grep -q '^State:.Z' /proc/$!/status; do sleep 0.01; done`);
+    const { problems, environment } = await held.checkpoint();
+    expect(fates(problems)).toContainEqual(expect.stringMatching(/^\(python3\): .*a rewind starts it again/));
+    expect(environment.processes).not.toBeNull();
+  });
+
   test("what ends at once when it is started again is named", async () => {
     await open({ processes: "relaunch" });
     await held.sh("echo 'touch began; sleep 100000' >script; sh script & until [ -e began ]; do :; done; rm script");
