@@ -47,7 +47,13 @@ export async function beginArrival(
   let note: Note = { kind, folder, identity: null };
   const staged = stagedFolder(folder, id);
   const write = (): Promise<void> => writeNote(store, id, note);
-  await write();
+  try {
+    await write();
+  } catch (error) {
+    // Nothing else was begun.
+    await forget(store, id, lock);
+    throw error;
+  }
   return {
     id,
     workspace: `w${key}`,
@@ -126,8 +132,11 @@ async function undo(store: Store, id: string, note: Note | undefined, lock: Lock
 }
 
 async function forget(store: Store, id: string, lock: Lock): Promise<void> {
-  remove(join(notesFolder(store.layout.root), `${id}.json`));
-  lock.release();
+  try {
+    remove(join(notesFolder(store.layout.root), `${id}.json`));
+  } finally {
+    lock.release();
+  }
   if (!isKnown(store, id)) remove(join(store.layout.locks, `${id}.lock`));
 }
 
