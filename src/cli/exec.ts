@@ -57,12 +57,13 @@ function runThrough(
   tracked: TrackedCommand | undefined,
 ): Promise<Ended> {
   return new Promise((resolve, reject) => {
+    const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+    const leaveToChild = (): void => {};
+    // Before the command starts: a signal that comes while it does is told once `child` is there.
+    process.on("SIGINT", leaveToChild).on("SIGTERM", pass).on("SIGHUP", pass);
     const child = spawn(file, args, { cwd, stdio: "inherit", env: { ...process.env, ...tracked?.variables } });
     // It is in our own process group, with whoever started us.
     if (child.pid !== undefined) tracked?.started(child.pid, false);
-    const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
-    const leaveToChild = (): void => {};
-    process.on("SIGINT", leaveToChild).on("SIGTERM", pass).on("SIGHUP", pass);
     const settle = (): void => void process.off("SIGINT", leaveToChild).off("SIGTERM", pass).off("SIGHUP", pass);
     child.once("error", (error) => {
       settle();
@@ -98,7 +99,7 @@ async function runInside(global: Global, command: readonly string[]): Promise<En
 async function runKept(command: readonly string[], cwd: string, tracked: TrackedCommand | undefined): Promise<Ended> {
   const stop = new AbortController();
   const abort = (): void => stop.abort();
-  process.on("SIGINT", abort).on("SIGTERM", abort);
+  process.on("SIGINT", abort).on("SIGTERM", abort).on("SIGHUP", abort);
   try {
     const { timedOut: _, ...ended } = await execCommand(
       command,
@@ -108,7 +109,7 @@ async function runKept(command: readonly string[], cwd: string, tracked: Tracked
     );
     return ended;
   } finally {
-    process.off("SIGINT", abort).off("SIGTERM", abort);
+    process.off("SIGINT", abort).off("SIGTERM", abort).off("SIGHUP", abort);
   }
 }
 
