@@ -34,7 +34,11 @@ async function inFolder(environment: Environment, work: (folder: string) => Prom
   try {
     await work(folder);
   } finally {
-    await shell(environment, `rm -rf ${folder}`);
+    // Programs that are left end with the folder, and may write into it until then.
+    await shell(
+      environment,
+      `(for i in $(seq 100); do rm -rf ${folder} 2>/dev/null && exit; sleep 0.05; done; exit 1)`,
+    );
   }
 }
 

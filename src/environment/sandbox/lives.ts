@@ -1,5 +1,6 @@
 // The lives of one sandbox, one after the other: begun with a pair, ended by a rewind or from inside, taken up again.
-import { RewindError } from "../../errors.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isRewindError, RewindError } from "../../errors.ts";
 import type { Manifest, Problem } from "../environment.ts";
 import type { Layers } from "./layers/layers.ts";
 import { beginLife, type Life, type LifePlan } from "./life.ts";
@@ -21,6 +22,9 @@ export interface BeginSteps {
   readonly put?: () => Promise<void>;
 }
 
+/** How long what is left of a life may take to end when its root has. */
+const endMs = 5_000;
+
 export class SandboxLives {
   readonly #options: LivesOptions;
   #life: Life | undefined;
@@ -41,6 +45,24 @@ export class SandboxLives {
     throw new RewindError("SANDBOX_FAILED", "The sandbox does not run.", {
       hint: "Rewind to a checkpoint, or open the workspace again: the last pair comes back.",
     });
+  }
+
+  /** Does the work in the life that runs; once more in the next one where all of it ended meanwhile. @throws SANDBOX_FAILED */
+  async inLife<T>(work: (life: Life) => Promise<T>): Promise<T> {
+    try {
+      return await work(this.alive);
+    } catch (error) {
+      if (!isRewindError(error, "SANDBOX_FAILED") || !(await this.#isOver())) throw error;
+      await this.revive();
+      return work(this.alive);
+    }
+  }
+
+  async #isOver(): Promise<boolean> {
+    const over = this.#life?.over;
+    if (over === undefined) return false;
+    await sleep(endMs, undefined, { signal: over }).catch(() => {});
+    return over.aborted;
   }
 
   /** On the live folder as it is, without processes. */

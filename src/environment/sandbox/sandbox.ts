@@ -324,13 +324,9 @@ export class Sandbox implements Environment {
     const start = performance.now();
     this.#written.clear();
     const looked = this.#host.look();
-    const { manifest, problems, bytes } = await captureTree({
-      life: this.#lives.alive,
-      plan: this.#plan,
-      layers: this.#layers,
-      images: this.#images,
-      last: this.#last,
-    });
+    const { manifest, problems, bytes } = await this.#lives.inLife((life) =>
+      captureTree({ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last }),
+    );
     this.#last = manifest;
     const untold = this.#untold;
     this.#untold = [];
