@@ -110,43 +110,11 @@ describe("F-64", () => {
     };
     const core = { "core-2.img": Buffer.from("12345678") };
     const at = 0x7f00_0000_0000;
-    const whole = (text: string) => pageFiles([0, 4096, 8192].map((offset, i) => [at + offset, text[i] as string]));
-    const first = dump("p-1", { ...core, ...whole("abc") });
-    const second = dump(
-      "p-2",
-      {
-        ...core,
-        ...pageFiles([
-          [at, null],
-          [at + 4096, "x"],
-          [at + 8192, null],
-        ]),
-      },
-      "p-1",
-    );
-    const third = dump(
-      "p-3",
-      {
-        ...core,
-        ...pageFiles([
-          [at, "a"],
-          [at + 4096, null],
-          [at + 8192, null],
-        ]),
-      },
-      "p-2",
-    );
-    const fewer = dump(
-      "p-4",
-      {
-        ...core,
-        ...pageFiles([
-          [at, null],
-          [at + 4096, null],
-        ]),
-      },
-      "p-3",
-    );
+    const pages = (...contents: (string | null)[]) => pageFiles(contents.map((one, i) => [at + i * 4096, one]));
+    const first = dump("p-1", { ...core, ...pages("a", "b", "c") });
+    const second = dump("p-2", { ...core, ...pages(null, "x", null) }, "p-1");
+    const third = dump("p-3", { ...core, ...pages("a", null, null) }, "p-2");
+    const fewer = dump("p-4", { ...core, ...pages(null, null) }, "p-3");
     const same = async (one: string, other: string): Promise<boolean[]> => [
       await isSameImage(one, other),
       await isSameImage(other, one),
@@ -154,8 +122,8 @@ describe("F-64", () => {
     expect(await same(second, third)).toEqual([true, true]);
     expect(await same(first, second)).toEqual([false, false]);
     expect(await same(third, fewer)).toEqual([false, false]);
-    expect(await same(third, dump("p-5", { ...core, ...whole("axc") }))).toEqual([true, true]);
-    expect(await same(third, dump("p-6", { ...core, ...whole("axd") }))).toEqual([false, false]);
+    expect(await same(third, dump("p-5", { ...core, ...pages("a", "x", "c") }))).toEqual([true, true]);
+    expect(await same(third, dump("p-6", { ...core, ...pages("a", "x", "d") }))).toEqual([false, false]);
     const written: Record<string, Buffer> = {};
     for (const { name, size, read } of await imageFiles(third)) {
       const pieces: Uint8Array[] = [];
@@ -163,7 +131,7 @@ describe("F-64", () => {
       written[name] = Buffer.concat(pieces);
       expect(written[name]?.length).toBe(size);
     }
-    expect(written).toEqual({ ...core, ...whole("axc") });
+    expect(written).toEqual({ ...core, ...pages("a", "x", "c") });
   });
 
   test("two dumps are the same where all but what tells of the dump is equal", async () => {
