@@ -109,7 +109,7 @@ function coloured(text: string, { checkpoint }: Row, paint: Paint): string {
 }
 
 /** What happened between the checkpoint before and this one. */
-export function describeDone(checkpoint: Checkpoint): string {
+function describeDone(checkpoint: Checkpoint): string {
   if (checkpoint.state === "not-restorable") return `cannot be restored: ${checkpoint.reason ?? "unknown"}`;
   const done = describeActivity(checkpoint.activity);
   return done === "" && checkpoint.kind === "safety" ? "what a rewind left" : done;

@@ -43,7 +43,7 @@ export function processStat(pid: number): ProcessStat | undefined {
 }
 
 /** undefined when it has gone. */
-export function processInfo(pid: number): ProcessInfo | undefined {
+function processInfo(pid: number): ProcessInfo | undefined {
   try {
     const { state, parent, group, startTime } = readStat(pid);
     const status = readFileSync(`/proc/${pid}/status`, "latin1");
