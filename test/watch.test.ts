@@ -20,6 +20,7 @@ afterEach(async () => {
 
 const sh = (cwd: string, command: string): string =>
   execFileSync("bash", ["--norc", "-ec", command], { cwd, encoding: "utf8", stdio: "pipe" });
+// `big` is random: a single byte that is stored there may be there already.
 const settle = (): Promise<void> => new Promise((done) => setTimeout(done, 50));
 
 interface Watched {
@@ -153,7 +154,7 @@ describe.each(["the disk", "tmpfs", "btrfs", "xfs"] as const)("on %s", (where) =
     await scan();
     await settle();
     let stores = 0;
-    for (let i = 0; i < 3; i++) await findsByWatching(scan, () => mapper.store(100, `${stores++}`));
+    for (let i = 0; i < 3; i++) await findsByWatching(scan, () => mapper.store(100, `store ${stores++}`));
     await mapper.store(100, "last");
     await mapper.unmap();
     expect((await scan()).written).toBeGreaterThan(100_000);
@@ -168,7 +169,7 @@ describe.each(["the disk", "tmpfs", "btrfs", "xfs"] as const)("on %s", (where) =
       const mapper = new Mapper();
       ended.push(() => mapper.end());
       await mapper.map(at("big"), 200_000);
-      await mapper.store(100, `${stores++}`);
+      await mapper.store(100, `store ${stores++}`);
       await mapper.unmap();
       await mapper.end();
     });
@@ -186,7 +187,7 @@ describe.each(["the disk", "tmpfs", "btrfs", "xfs"] as const)("on %s", (where) =
       const change = async (): Promise<void> => {
         await settle();
         await mapper.mapOpen(200_000);
-        await mapper.store(100, `${stores++}`);
+        await mapper.store(100, `store ${stores++}`);
         await mapper.unmap();
       };
       for (let i = 0; i < 6; i++) await findsByWatching(scan, change);
@@ -242,7 +243,7 @@ describe.skipIf(skip)("where it cannot see", () => {
       await settle();
       await mapper.show();
       await mapper.mapOpen(200_000);
-      await mapper.store(100, `${round}`);
+      await mapper.store(100, `store ${round}`);
       await mapper.unmap();
       await mapper.hide();
       for (let trusted = true; trusted; ) ({ trusted } = await watched.scan());
