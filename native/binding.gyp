@@ -17,6 +17,7 @@
             "core/file-system.cpp",
             "core/freezer.cpp",
             "core/hole-map.cpp",
+            "core/ipc-objects.cpp",
             "core/loop-device.cpp",
             "core/mappings.cpp",
             "core/mounting.cpp",

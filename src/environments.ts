@@ -32,7 +32,15 @@ export async function openEnvironment(
 ): Promise<Environment> {
   if (typeof chosen.environment === "object") return chosen.environment;
   if (chosen.environment === "sandbox")
-    return openSandbox({ ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration });
+    return openSandbox({
+      ...chosen.sandbox,
+      inspector: chosen.inspector,
+      workspace,
+      store: store.layout.root,
+      id,
+      objects,
+      raiseGeneration,
+    });
   const { processes } = chosen.directory;
   return openDirectory({
     root: workspace,

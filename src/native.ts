@@ -92,6 +92,8 @@ export interface Native {
   waitForTransaction(fd: number, transaction: number): Promise<void>;
   /** Inodes of the subvolume that were changed after a transaction, in ascending order, and how many bytes were written for its files. One that was removed is told by its folder. */
   changedInodes(fd: number, transaction: number): Promise<{ readonly inodes: BigUint64Array; readonly bytes: number }>;
+  /** How many objects of System V IPC there are in the namespace of a process (native/core/ipc-objects.hpp). */
+  countIpcObjects(pid: number): Promise<number>;
   /** Paths of the subvolumes inside of this one, which no snapshot of it holds. */
   innerSubvolumes(fd: number): Promise<Buffer[]>;
   /**
@@ -325,6 +327,7 @@ const calls: Record<keyof Native, true> = {
   waitForTransaction: true,
   changedInodes: true,
   innerSubvolumes: true,
+  countIpcObjects: true,
   compareTrees: true,
   lookAt: true,
   stampTree: true,

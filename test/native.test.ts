@@ -721,6 +721,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
         lockFile: [root, 0],
         waitForTransaction: [root, 0],
         changedInodes: [root, 0],
+        countIpcObjects: [process.pid],
         stampTree: [root, path],
       };
       const before = statOf(path);
@@ -730,7 +731,8 @@ describe.skipIf(lacking("native"))("native addon", () => {
         expect(() => call()).toThrow(TypeError);
         for (const [index, arg] of args.entries()) {
           let wrong: unknown[] = wrongNumbers;
-          if (index === 0) wrong = wrongFds;
+          if (name === "countIpcObjects") wrong = [...wrongNumbers, 0];
+          else if (index === 0) wrong = wrongFds;
           else if (arg instanceof Uint8Array) wrong = wrongPaths;
           else if (typeof arg === "bigint")
             wrong = name === "setTimes" && index === 2 ? wrongTimes.filter((time) => time !== null) : wrongTimes;

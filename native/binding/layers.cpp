@@ -1,8 +1,9 @@
-// Subvolumes, stamps, loop devices, mounts and locks: all but the locks on threads of libuv's.
+// Subvolumes, stamps, loop devices, mounts, IPC and locks: all but the locks on threads of libuv's.
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
 
+#include "../core/ipc-objects.hpp"
 #include "../core/loop-device.hpp"
 #include "../core/mounting.hpp"
 #include "../core/stamps.hpp"
@@ -89,6 +90,15 @@ Napi::Value jsChangedInodes(const Napi::CallbackInfo& info) {
         made.Set("bytes", number(env, found.bytes));
         return made;
       });
+}
+
+Napi::Value jsCountIpcObjects(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const int pid = static_cast<int>(arguments.integer("pid", 1, std::numeric_limits<int>::max()));
+  if (!arguments.ok()) return info.Env().Undefined();
+  return inBackground<uint64_t>(
+      info.Env(), "", [=] { return countIpcObjects(pid); },
+      [](Napi::Env env, uint64_t& found) { return number(env, found); });
 }
 
 Napi::Value jsInnerSubvolumes(const Napi::CallbackInfo& info) {
@@ -230,6 +240,7 @@ void registerLayers(Napi::Env env, Napi::Object exports) {
   exports.Set("subvolumeInfo", Napi::Function::New<jsSubvolumeInfo>(env, "subvolumeInfo"));
   exports.Set("waitForTransaction", Napi::Function::New<jsWaitForTransaction>(env, "waitForTransaction"));
   exports.Set("changedInodes", Napi::Function::New<jsChangedInodes>(env, "changedInodes"));
+  exports.Set("countIpcObjects", Napi::Function::New<jsCountIpcObjects>(env, "countIpcObjects"));
   exports.Set("innerSubvolumes", Napi::Function::New<jsInnerSubvolumes>(env, "innerSubvolumes"));
   exports.Set("compareTrees", Napi::Function::New<jsCompareTrees>(env, "compareTrees"));
   exports.Set("lookAt", Napi::Function::New<jsLookAt>(env, "lookAt"));

@@ -28,6 +28,7 @@ export interface Machine {
 }
 
 export interface MachineOptions extends SandboxOptions {
+  readonly inspector?: "auto" | "scan";
   /** Where its folder is made. */
   readonly parent?: string;
   /** Default: a new folder. */

@@ -58,6 +58,10 @@ export class Call {
     this.put("cwd", cwd);
   }
 
+  part(name: string, length: number): Buffer {
+    return this.#run.part(`${this.folder}/${name}`, 0, length);
+  }
+
   /** In the sandbox's pid namespace; undefined while it has not begun. */
   pid(): number | undefined {
     const text = this.#read("pid");

@@ -9,6 +9,7 @@ import { openCalls } from "./open-calls.ts";
 import type { RunFolder } from "./run-folder.ts";
 import { fileName, requireSendable, variables } from "./sendable.ts";
 import { jobControl, shellCommand, shellLines, shellSettings } from "./shell-settings.ts";
+import { mostState, shellDigest } from "./shell-state.ts";
 import { endedError, resultOf, signalName, spillBytes, type Watch, type Watched, watchCall } from "./watch-call.ts";
 
 /** What commands need of the sandbox that they run in. */
@@ -35,9 +36,12 @@ const interrupts = 3;
 export class SandboxCommands {
   readonly #place: CommandPlace;
   readonly #busy = new Set<string>();
+  /** What the persistent shells know, by their numbers inside; those of which it cannot be told, or that run a command, are not there. */
+  readonly #known = new Map<number, string>();
   /** Ids of the commands that run. */
   readonly #calls = new Set<string>();
   readonly #running = new Map<AbortController, Promise<unknown>>();
+  #begun = 0;
 
   constructor(place: CommandPlace) {
     this.#place = place;
@@ -51,6 +55,7 @@ export class SandboxCommands {
   }
 
   async exec(command: string | readonly string[], options: ExecOptions, cwd: string | undefined): Promise<ExecResult> {
+    this.#begun++;
     const control = new AbortController();
     const stop = (): void => control.abort();
     for (const signal of [options.signal, this.#place.over]) {
@@ -80,8 +85,24 @@ export class SandboxCommands {
     return new Set(pids.filter((pid) => pid !== undefined));
   }
 
+  /** How many commands were begun. */
+  get begun(): number {
+    return this.#begun;
+  }
+
+  /** What the shells know that wait for a command (`shellDigest`), by their numbers inside; undefined while any command runs. */
+  knownShells(): ReadonlyMap<number, string> | undefined {
+    return this.#running.size > 0 ? undefined : new Map(this.#known);
+  }
+
+  /** Of shells that were brought back. */
+  takeKnown(shells: ReadonlyMap<number, string>): void {
+    for (const [pid, digest] of shells) this.#known.set(pid, digest);
+  }
+
   /** Starts a program that nobody waits for. Null where it runs after `watchedMs`; else how it has ended. */
   async launch(request: CallRequest, watchedMs: number): Promise<string | null> {
+    this.#begun++;
     const call = new Call(this.#place.run);
     call.make();
     call.request(request);
@@ -154,6 +175,7 @@ export class SandboxCommands {
 
   async #inShell(name: string, command: string, options: ExecOptions, signal: AbortSignal): Promise<ExecResult> {
     const shell = await this.#openShell(name);
+    this.#known.delete(shell.pid);
     const before = new Set(this.#children(shell.pid).map(({ pid }) => pid));
     const call = this.#begin(options, "input");
     call.put("command", command);
@@ -193,8 +215,17 @@ export class SandboxCommands {
     };
     const end = await this.#watch(call, { options, signal, over, stop });
     if (lost) this.#place.run.remove(`shells/${name}`);
-    else await this.#untilIdle(shell.pid);
+    else {
+      await this.#untilIdle(shell.pid);
+      this.#learn(shell.pid, call);
+    }
     return this.#result(call, end, options);
+  }
+
+  #learn(shell: number, call: Call): void {
+    const digest = shellDigest(call.part("state", mostState + 1));
+    call.take("state");
+    if (digest !== undefined) this.#known.set(shell, digest);
   }
 
   /** The shell says that a command has ended a moment before it waits for the next one: a state captured in between would be another one. */

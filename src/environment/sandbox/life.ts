@@ -9,7 +9,7 @@ import { SandboxCommands } from "./commands.ts";
 import type { Keeper, Started } from "./keeper.ts";
 import type { CriuChannel, CriuProgram } from "./processes/criu-channel.ts";
 import { criuLibrary } from "./program.ts";
-import { RunFolder } from "./run-folder.ts";
+import { RunFolder, runLayer } from "./run-folder.ts";
 import { closeSettings, type Overlay, prepareLive, viewSteps } from "./view.ts";
 
 /** What all lives of one sandbox share. */
@@ -30,6 +30,8 @@ export interface LifePlan {
   readonly processes: "restore" | "relaunch" | "stop";
   /** A dump holds only what was written since the one before, where that can be told. */
   readonly tracksMemory: boolean;
+  /** Waiting shells that know what they knew are taken for unchanged, without another image of their memory. */
+  readonly judgesShells: boolean;
   /** Why they do not come back with their memory; "" where they do. */
   readonly whyNoMemory: string;
 }
@@ -41,6 +43,8 @@ export interface Life {
   readonly commands: SandboxCommands;
   /** The image whose pages the kernel tells apart from what was written since: what a dump or a restore left. */
   memory: string | undefined;
+  /** What the processes were at their newest image, where that can be told without another one. */
+  still: { readonly image: string; readonly key: string } | undefined;
   /** Raised when it has ended, whoever ended it. */
   readonly over: AbortSignal;
   /** CRIU inside of it; `pid` is its own number there, 0 for any. */
@@ -57,7 +61,7 @@ export const rootPid = 2;
 export async function beginLife(plan: LifePlan, live: string, lastPid: number | undefined): Promise<Life> {
   const { keeper, native, group, criu } = plan;
   const fresh = lastPid === undefined;
-  const run = join(live, "run");
+  const run = join(live, runLayer);
   prepareLive(live, plan.overlays);
   const runFolder = new RunFolder(run, native);
   SandboxCommands.prepare(runFolder);
@@ -87,6 +91,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     live,
     pid: started.pid,
     memory: undefined,
+    still: undefined,
     over: over.signal,
     commands: new SandboxCommands({
       run: runFolder,

@@ -76,6 +76,7 @@ async function planLife(place: SandboxPlace, arrangement: Arrangement | undefine
     hostname: "sandbox",
     network: place.network ?? "host",
     noNewPrivs: place.noNewPrivs ?? false,
+    judgesShells: place.inspector !== "scan",
     tracksMemory: place.trackMemory ?? true,
     workspace: arrangement?.workspace ?? place.workspace,
     criu: tool === null ? undefined : { program: tool, kernelFeatures: await kernelFeatures(tool) },

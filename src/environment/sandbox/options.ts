@@ -50,5 +50,7 @@ export interface SandboxPlace extends SandboxOptions {
   /** The environment's id in the catalog. */
   readonly id: string;
   readonly objects: Objects;
+  /** "scan": processes are the same only where all of their memory is. */
+  readonly inspector?: "auto" | "scan";
   readonly raiseGeneration: () => number;
 }

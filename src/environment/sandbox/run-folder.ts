@@ -6,6 +6,10 @@ import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
 import { decodeEntries, type Native } from "../../native.ts";
 import { isDirectory } from "./lower.ts";
 
+/** Where it lies below the live folder, and inside. */
+export const runLayer = "run";
+export const runPath = "/run/agentrewind";
+
 const bytes = (path: string): Buffer => Buffer.from(path);
 /** What an entry that is not there, or is something else than it should be, is told by. */
 const absent = ["ENOENT", "ENOTDIR", "ELOOP", "EXDEV", "ENXIO", "EISDIR"];

@@ -8,6 +8,7 @@ import { raw, restBelow } from "./inside.ts";
 import type { Layers } from "./layers/layers.ts";
 import type { LifePlan } from "./life.ts";
 import { openLower } from "./lower.ts";
+import { runLayer, runPath } from "./run-folder.ts";
 import { lowersOf, type Overlay } from "./view.ts";
 
 /** Of the host's changes, by name. */
@@ -44,6 +45,13 @@ export class SandboxPaths {
     const path = toBytes(fromDisplay(shown)).toString("utf8");
     if (path.startsWith("/")) return path;
     return path === "" ? this.#workspace : join(this.#workspace, path);
+  }
+
+  /** Where an absolute path, inside, lies below the live folder. */
+  inLayers(path: string): string {
+    const root = rootOf([...this.#roots, { layer: runLayer, at: runPath }], raw(path)) as LayerRoot;
+    const below = restBelow(raw(path), root.at);
+    return below === "" ? root.layer : `${root.layer}/${below}`;
   }
 
   shown(path: string): string {

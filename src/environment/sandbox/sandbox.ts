@@ -325,7 +325,10 @@ export class Sandbox implements Environment {
     this.#written.clear();
     const looked = this.#host.look();
     const { manifest, problems, bytes } = await this.#lives.inLife((life) =>
-      captureTree({ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last }),
+      captureTree({
+        ...{ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last },
+        inLayers: (path) => this.#paths.inLayers(path),
+      }),
     );
     this.#last = manifest;
     const untold = this.#untold;

@@ -9,7 +9,7 @@ import { display } from "../../directory/names.ts";
 import { removeFolder as removeTree } from "../../directory/remove.ts";
 import type { Problem } from "../../environment.ts";
 import { areSame, decodeDifferences, decodeSide } from "./difference.ts";
-import type { LayerDifference, LayerEntry, LayerSnapshot, Layers } from "./layers.ts";
+import type { LayerDifference, LayerEntry, LayerSnapshot, Layers, SnapshotOptions } from "./layers.ts";
 import { readAll, readFile } from "./read-all.ts";
 import {
   commonState,
@@ -115,7 +115,7 @@ class BtrfsLayers implements Layers {
     return join(this.#folder, this.#live.text);
   }
 
-  snapshot(): Promise<LayerSnapshot> {
+  snapshot({ besides }: SnapshotOptions = {}): Promise<LayerSnapshot> {
     return this.#inTurn(() =>
       this.#within(this.live(), async (live) => {
         this.#check();
@@ -138,8 +138,9 @@ class BtrfsLayers implements Layers {
           const { inodes, bytes } = known
             ? { inodes: [], bytes: 0 }
             : await this.#native.changedInodes(made, base?.made ?? 0);
-          if (base !== undefined && (known || (bytes === 0 && (await this.#isSame(base, made, inodes.length))))) {
-            base.changed.add(info.changed);
+          const maySame = known || bytes === 0 || besides !== undefined;
+          if (base !== undefined && maySame && (known || (await this.#isSame(base, made, inodes.length, besides)))) {
+            if (besides === undefined) base.changed.add(info.changed);
             await this.#remove(state);
             return { name: base.state.text, bytes: 0, problems };
           }
@@ -151,10 +152,10 @@ class BtrfsLayers implements Layers {
   }
 
   /** Inodes were touched and no file was written: an overlay was mounted, or something was done and taken back. */
-  async #isSame(base: Base, made: number, touched: number): Promise<boolean> {
+  async #isSame(base: Base, made: number, touched: number, besides: string | undefined): Promise<boolean> {
     if (touched > mostTouched) return false;
     return this.#within(this.#pathOf(base.state.text), async (before) =>
-      areSame(await this.#native.compareTrees(before, made, base.made)),
+      areSame(await this.#native.compareTrees(before, made, base.made), besides),
     );
   }
 

@@ -17,6 +17,11 @@ export interface LayerSnapshot {
  */
 export const workSuffix = ".work";
 
+export interface SnapshotOptions {
+  /** A folder directly below the live folder: where nothing but what is in it differs from the state before, that one stays the present state. Kind "copy" makes a new one all the same. */
+  readonly besides?: string;
+}
+
 /** One difference between two states. */
 export interface LayerDifference {
   /** Below the live folder, raw bytes as latin1, components separated by single slashes. */
@@ -68,7 +73,7 @@ export interface Layers {
   readonly kept: string;
   /** Host path of the live folder. Changes with `reset`. */
   live(): string;
-  snapshot(): Promise<LayerSnapshot>;
+  snapshot(options?: SnapshotOptions): Promise<LayerSnapshot>;
   /** The state is on disk and survives a power loss when it resolves. */
   sync(name: string): Promise<void>;
   reset(name: string | null, end?: () => Promise<void>): Promise<void>;

@@ -15,6 +15,7 @@ import {
 } from "../../../store/io.ts";
 import type { ProcessDescription } from "../../processes/description.ts";
 import { parentLink } from "./image-pages.ts";
+import type { Still } from "./still.ts";
 
 /** What is kept beside CRIU's files (F-64). */
 export interface ImageAbout {
@@ -25,6 +26,8 @@ export interface ImageAbout {
   /** Highest number of a process in it, in the sandbox's numbering. */
   readonly lastPid: number;
   readonly processes: readonly ImageProcess[];
+  /** Where nothing but waiting shells was there. */
+  readonly still?: Still;
   /** TCP ports of the host's network that something in it listens on. */
   readonly ports: readonly number[];
   readonly criu: string;

@@ -5,14 +5,16 @@ import { isDeepStrictEqual } from "node:util";
 import { type ErrorCode, isRewindError, RewindError } from "../../../errors.ts";
 import { fault } from "../../../faults.ts";
 import type { Manifest, Problem } from "../../environment.ts";
-import { processInfos } from "../../processes/proc.ts";
+import { type ProcessInfo, processInfos } from "../../processes/proc.ts";
 import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
+import { runLayer } from "../run-folder.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
 import type { ImageAbout, ImageStore } from "./image-store.ts";
 import { mostInChain, outlastProcesses, parentPath } from "./memory-chain.ts";
 import { foretold, startAgain, type WithoutMemory, wouldStart } from "./relaunch.ts";
 import { isSameImage } from "./same-image.ts";
+import { isOfOthersFiles, stillState } from "./still.ts";
 import { recordProcesses, unkeptSettings } from "./table.ts";
 import { watchedFolders } from "./watched-folders.ts";
 
@@ -23,6 +25,8 @@ interface CaptureRequest {
   readonly images: ImageStore;
   /** The state that may still be the present one. */
   readonly last: Manifest | undefined;
+  /** Where an absolute path, inside, lies below the live folder. */
+  readonly inLayers: (path: string) => string;
 }
 
 interface CapturedTree {
@@ -32,29 +36,59 @@ interface CapturedTree {
 }
 
 export async function captureTree(request: CaptureRequest): Promise<CapturedTree> {
-  const { plan, layers } = request;
-  // The root alone holds no state.
+  const { plan } = request;
   if (plan.group.processes().length <= 1) {
-    if (!hasRoot(plan)) throw endedWhileCaptured();
-    const { name, bytes, problems } = await layers.snapshot();
-    return { manifest: { files: name, processes: null }, problems, bytes };
+    const root = rootOf(plan);
+    if (root === undefined) throw endedWhileCaptured();
+    // The root alone holds no state, but its namespace may.
+    if (plan.processes !== "restore" || (await plan.native.countIpcObjects(root.pid)) === 0)
+      return filesAlone(request, null);
   }
   if (plan.processes !== "restore") return withoutMemory(request, plan.processes, plan.whyNoMemory);
   try {
+    const unchanged = await withOldImage(request);
+    if (unchanged !== undefined) return unchanged;
     return await withMemory(request);
   } catch (error) {
     const refused = refusalOf(error, "PROCESSES_NOT_CAPTURED");
     if (refused === undefined) throw error;
     // What ended with its keeper is no state of the agent's.
     await nextTurn();
-    if (request.life.over.aborted || !hasRoot(plan)) throw endedWhileCaptured(error);
+    if (request.life.over.aborted || rootOf(plan) === undefined) throw endedWhileCaptured(error);
     const captured = await withoutMemory(request, "relaunch", "not all processes can be captured");
     return { ...captured, problems: [...refused, ...captured.problems] };
   }
 }
 
-const hasRoot = ({ group }: LifePlan): boolean =>
-  processInfos(group.processes()).some(({ inside, state }) => inside === rootPid && state !== "Z");
+const rootOf = ({ group }: LifePlan): ProcessInfo | undefined =>
+  processInfos(group.processes()).find(({ inside, state }) => inside === rootPid && state !== "Z");
+
+/** Nobody writes: the commands' own folder makes no other state. */
+async function filesAlone({ layers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
+  const { name, bytes, problems } = await layers.snapshot({ besides: runLayer });
+  return { manifest: { files: name, processes }, problems, bytes };
+}
+
+/** Where the processes are what they were at their newest image, with the same files. */
+async function withOldImage(request: CaptureRequest): Promise<CapturedTree | undefined> {
+  const { life, plan, layers, images, last, inLayers } = request;
+  if (!plan.judgesShells || last?.files == null || last.processes === null) return undefined;
+  if (life.still === undefined || life.still.image !== last.processes) return undefined;
+  const { begun } = life.commands;
+  if ((await stillState(plan, life))?.key !== life.still.key) return undefined;
+  const captured = await filesAlone(request, last.processes);
+  const { files } = captured.manifest;
+  const pids = plan.group.processes();
+  if (
+    files !== last.files &&
+    (await isOfOthersFiles(layers, { from: last.files, to: files as string, pids, inLayers }))
+  )
+    return undefined;
+  // A command that began meanwhile is in neither half.
+  if (life.commands.begun !== begun) return undefined;
+  const problems = [...captured.problems, ...unkeptSettings(images.about(last.processes).processes)];
+  return { ...captured, problems };
+}
 
 const endedWhileCaptured = (cause?: unknown): RewindError =>
   new RewindError("SANDBOX_FAILED", "The sandbox ended while it was captured.", {
@@ -94,6 +128,9 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
     let snapshot: LayerSnapshot | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
     const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
+    const still = plan.judgesShells ? await stillState(plan, life) : undefined;
+    const { begun } = life.commands;
+    let stayed = false;
     const channel = await life.criu(folder, 0);
     const reading = new AbortController();
     const read = describeStill(plan, life, reading.signal).catch(() => undefined);
@@ -106,6 +143,7 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
       ...(watched === undefined ? {} : { watchedFolders: watched }),
       async onFrozen() {
         snapshot = await layers.snapshot();
+        stayed = life.commands.begun === begun;
         fault("image.frozen");
         reading.abort();
         about = (await read) ?? describe(plan, life, "memory");
@@ -113,15 +151,24 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
     }).finally(() => reading.abort());
     if (snapshot === undefined || about === undefined) throw new Error("CRIU did not say when the tree stood still");
     const problems = [...snapshot.problems, ...dumped.problems, ...unkeptSettings(about.processes)];
+    const known = stayed ? still : undefined;
+    const keep = (image: string): void => {
+      life.memory = image;
+      life.still = known && { image, key: known.key };
+    };
     if (last?.processes != null && (await isSameImage(folder, images.path(last.processes)))) {
       await images.discard(folder);
-      life.memory = last.processes;
+      keep(last.processes);
       return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes };
     }
     outlastProcesses(folder);
-    const processes = images.commit(folder, { ...about, files: snapshot.name });
+    const processes = images.commit(folder, {
+      ...about,
+      files: snapshot.name,
+      ...(known === undefined ? {} : { still: known }),
+    });
     fault("image.committed");
-    life.memory = processes;
+    keep(processes);
     return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes };
   } catch (error) {
     await images.discard(folder);
@@ -226,6 +273,10 @@ export async function bringBack(
     });
     fault("life.restored");
     life.memory = processes;
+    if (about.still !== undefined) {
+      life.commands.takeKnown(new Map(about.still.shells));
+      life.still = { image: processes, key: about.still.key };
+    }
     await untilAsleep(plan);
     return [];
   };

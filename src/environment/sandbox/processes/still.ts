@@ -1,0 +1,118 @@
+// Whether the processes of a sandbox can have changed since their image was made: where nothing but waiting shells is there, that can be told without another image.
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { descriptors, type ProcessInfo, processInfos, targetOf, threadsOf } from "../../processes/proc.ts";
+import type { LayerDifference, Layers } from "../layers/layers.ts";
+import { type Life, type LifePlan, rootPid } from "../life.ts";
+
+/** The tree's root and persistent shells that wait for a command, and nothing else. */
+export interface Still {
+  /** Equal for two moments in which everything is the same that a later command can see: what the shells know, and what the kernel says of them. */
+  readonly key: string;
+  /** What the shells know (`shellDigest`), by their numbers inside. */
+  readonly shells: readonly (readonly [pid: number, digest: string])[];
+}
+
+/** undefined where anything else is there, or a shell of which it cannot be told. */
+export async function stillState(plan: LifePlan, life: Life): Promise<Still | undefined> {
+  const { begun } = life.commands;
+  const known = life.commands.knownShells();
+  if (known === undefined) return undefined;
+  const infos = processInfos(plan.group.processes());
+  const root = infos.find(({ inside }) => inside === rootPid);
+  if (root === undefined || (await plan.native.countIpcObjects(root.pid)) > 0) return undefined;
+  const shells: [number, string][] = [];
+  const told: string[] = [];
+  for (const one of infos.sort((a, b) => a.inside - b.inside)) {
+    if (one === root) continue;
+    const digest = known.get(one.inside);
+    const said = digest === undefined || one.parent !== root.pid ? undefined : kernelSays(one);
+    if (digest === undefined || said === undefined) return undefined;
+    shells.push([one.inside, digest]);
+    told.push(`${one.inside} ${digest} ${said}`);
+  }
+  if (life.commands.begun !== begun) return undefined;
+  return { key: createHash("sha256").update(told.join("\n")).digest("hex"), shells };
+}
+
+/** Lines of /proc/PID/status that tell of what ran, or of memory. */
+const passing =
+  /^(State|FDSize|Vm\w+|Rss\w+|HugetlbPages|Threads|SigQ|SigPnd|ShdPnd|\w*ctxt_switches|TracerPid|Pid|Tgid|Ngid|PPid|NS\w+|Cpus\w+|Mems\w+|x86\w*|Speculation\w*|CoreDumping|THP\w*|untag\w*):/;
+
+/** undefined where it has gone, has children or more than one thread, or is held. */
+function kernelSays({ pid, state }: ProcessInfo): string | undefined {
+  try {
+    if (state !== "S" || threadsOf(pid).length !== 1) return undefined;
+    const read = (name: string): string => readFileSync(`/proc/${pid}/${name}`, "latin1");
+    if (read(`task/${pid}/children`).trim() !== "" || read("timers") !== "") return undefined;
+    const status = read("status")
+      .split("\n")
+      .filter((line) => !passing.test(line));
+    const links = ["cwd", "root", "exe"].map((name) => readlinkSync(`/proc/${pid}/${name}`));
+    const targets = descriptors(pid).map((fd) => [fd, targetOf(pid, fd)] as const);
+    // Of what has no name nothing can be told.
+    if (targets.some(([, target]) => target?.startsWith("/") !== true)) return undefined;
+    const open = targets.map(([fd, target]) => `${fd} ${target} ${positionOf(read(`fdinfo/${fd}`))}`);
+    const nice = read("stat").split(") ").at(-1)?.split(" ")[16];
+    return [...status, ...links, ...open, read("limits"), nice, read("oom_score_adj"), read("coredump_filter")].join(
+      "\n",
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+/** Its position, its flags and its locks. */
+const positionOf = (about: string): string => about.replace(/^(mnt_id|ino):.*\n/gm, "");
+
+/** Whether something that these processes have open, mapped, or stand in is another one in the newer state: their image is one of the older one's files. */
+export async function isOfOthersFiles(
+  layers: Layers,
+  {
+    from,
+    to,
+    pids,
+    inLayers,
+  }: { from: string; to: string; pids: readonly number[]; inLayers: (path: string) => string },
+): Promise<boolean> {
+  const open = [...openPaths(pids)].map(inLayers);
+  const isOpen = new Set(open);
+  for await (const one of layers.diff(from, to)) {
+    if (isOpen.has(one.path) && isAnother(one, true)) return true;
+    if (isAnother(one, false) && open.some((path) => path.startsWith(`${one.path}/`))) return true;
+  }
+  return false;
+}
+
+function isAnother({ before, after, differs }: LayerDifference, withContent: boolean): boolean {
+  if (before === null || after === null) return true;
+  if (before.type !== after.type || before.inode !== after.inode) return true;
+  return withContent && before.type === "file" && differs === "content";
+}
+
+/** Absolute, inside: everything that these processes have open, mapped, or stand in. A change of one of them makes their image one of other files. */
+function openPaths(pids: readonly number[]): Set<string> {
+  const found = new Set<string>();
+  const add = (read: () => string | undefined): void => {
+    try {
+      const path = read()?.replace(/ \(deleted\)$/, "");
+      if (path?.startsWith("/")) found.add(path);
+    } catch {
+      // It has gone, or is no link.
+    }
+  };
+  for (const pid of pids) {
+    for (const name of ["cwd", "root", "exe"]) add(() => readlinkSync(`/proc/${pid}/${name}`));
+    for (const fd of descriptors(pid)) add(() => targetOf(pid, fd));
+    for (const range of mappings(pid)) add(() => readlinkSync(`/proc/${pid}/map_files/${range}`));
+  }
+  return found;
+}
+
+function mappings(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/map_files`);
+  } catch {
+    return [];
+  }
+}
