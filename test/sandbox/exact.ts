@@ -31,8 +31,9 @@ export class Exact {
     });
   }
 
-  static async open(...given: Parameters<typeof Held.open>): Promise<Exact> {
-    return new Exact(await Held.open(...given));
+  /** Every checkpoint has an image of its own moment. */
+  static async open(...[sandbox, fixtures]: Parameters<typeof Held.open>): Promise<Exact> {
+    return new Exact(await Held.open(sandbox, fixtures, "scan"));
   }
 
   async end(): Promise<void> {

@@ -38,11 +38,15 @@ export class Held {
   }
 
   /** A new one, with the fixtures in its workspace. */
-  static async open(sandbox: SandboxOptions = { network: "own" }, fixtures: readonly string[] = []): Promise<Held> {
+  static async open(
+    sandbox: SandboxOptions = { network: "own" },
+    fixtures: readonly string[] = [],
+    inspector: "auto" | "scan" = "auto",
+  ): Promise<Held> {
     const base = mkdtempSync(join(tmpdir(), "agentrewind-held-"));
     mkdirSync(join(base, "workspace"));
     for (const name of fixtures) copyFileSync(fixture(name), join(base, "workspace", name));
-    return new Held(base, await Held.at(base, sandbox));
+    return new Held(base, await Held.at(base, sandbox, inspector));
   }
 
   /** The same place, after it was closed. */
@@ -50,12 +54,13 @@ export class Held {
     return new Held(this.base, await Held.at(this.base, sandbox));
   }
 
-  private static at(base: string, sandbox: SandboxOptions): Promise<Rewind> {
+  private static at(base: string, sandbox: SandboxOptions, inspector: "auto" | "scan" = "auto"): Promise<Rewind> {
     return openRewind({
       workspace: join(base, "workspace"),
       store: join(base, "store"),
       environment: "sandbox",
       sandbox,
+      inspector,
     });
   }
 

@@ -152,7 +152,7 @@ class BtrfsLayers implements Layers {
   }
 
   /** Inodes were touched and no file was written: an overlay was mounted, or something was done and taken back. */
-  async #isSame(base: Base, made: number, touched: number, besides: string | undefined): Promise<boolean> {
+  async #isSame(base: Base, made: number, touched: number, besides: SnapshotOptions["besides"]): Promise<boolean> {
     if (touched > mostTouched) return false;
     return this.#within(this.#pathOf(base.state.text), async (before) =>
       areSame(await this.#native.compareTrees(before, made, base.made), besides),

@@ -41,17 +41,17 @@ export async function* decodeDifferences(records: Buffer): AsyncGenerator<LayerD
   }
 }
 
-/** Nothing differs but the workdirs of overlays, and what is in the folder `besides`. */
-export function areSame(records: Buffer, besides?: string): boolean {
+/** Nothing differs but the workdirs of overlays, and what `besides` is true of. */
+export async function areSame(records: Buffer, besides?: (one: LayerDifference) => boolean): Promise<boolean> {
   for (let at = 0; at < records.length; at += records.readUInt32LE(at)) {
     const pathEnd = at + field.path + records.readUInt32LE(at + field.pathLength);
     const path = records.toString("latin1", at + field.path, pathEnd);
-    if (!isScratch(path) && (besides === undefined || topOf(path) !== besides)) return false;
+    // "" is the live folder itself, which no difference tells of.
+    if (!isScratch(path) && (besides === undefined || path === "")) return false;
   }
+  for await (const one of decodeDifferences(records)) if (besides?.(one) !== true) return false;
   return true;
 }
 
 /** An overlay's workdir, or in it. */
-export const isScratch = (path: string): boolean => topOf(path).endsWith(workSuffix);
-
-const topOf = (path: string): string => path.split("/", 1)[0] as string;
+export const isScratch = (path: string): boolean => (path.split("/", 1)[0] as string).endsWith(workSuffix);

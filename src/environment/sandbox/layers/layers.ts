@@ -18,8 +18,8 @@ export interface LayerSnapshot {
 export const workSuffix = ".work";
 
 export interface SnapshotOptions {
-  /** A folder directly below the live folder: where nothing but what is in it differs from the state before, that one stays the present state. Kind "copy" makes a new one all the same. */
-  readonly besides?: string;
+  /** Where it is true of all that differs from the state before, that one stays the present state. Kind "copy" makes a new one all the same. */
+  readonly besides?: (one: LayerDifference) => boolean;
 }
 
 /** One difference between two states. */

@@ -2,8 +2,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { descriptors, type ProcessInfo, processInfos, targetOf, threadsOf } from "../../processes/proc.ts";
-import type { LayerDifference, Layers } from "../layers/layers.ts";
+import type { LayerDifference } from "../layers/layers.ts";
 import { type Life, type LifePlan, rootPid } from "../life.ts";
+import { runLayer } from "../run-folder.ts";
 
 /** The tree's root and persistent shells that wait for a command, and nothing else. */
 export interface Still {
@@ -65,24 +66,25 @@ function kernelSays({ pid, state }: ProcessInfo): string | undefined {
 /** Its position, its flags and its locks. */
 const positionOf = (about: string): string => about.replace(/^(mnt_id|ino):.*\n/gm, "");
 
-/** Whether something that these processes have open, mapped, or stand in is another one in the newer state: their image is one of the older one's files. */
-export async function isOfOthersFiles(
-  layers: Layers,
-  {
-    from,
-    to,
-    pids,
-    inLayers,
-  }: { from: string; to: string; pids: readonly number[]; inLayers: (path: string) => string },
-): Promise<boolean> {
-  const open = [...openPaths(pids)].map(inLayers);
-  const isOpen = new Set(open);
-  for await (const one of layers.diff(from, to)) {
-    if (isOpen.has(one.path) && isAnother(one, true)) return true;
-    if (isAnother(one, false) && open.some((path) => path.startsWith(`${one.path}/`))) return true;
-  }
+/** Whether something that is open, mapped, or stood in is another one behind these differences: an image of who has it is one of the older state's files. */
+export async function isOfOthersFiles(differences: AsyncIterable<LayerDifference>, open: OpenPaths): Promise<boolean> {
+  for await (const one of differences) if (concerns(one, open)) return true;
   return false;
 }
+
+/** Below the live folder. */
+export type OpenPaths = ReadonlySet<string>;
+
+function concerns(one: LayerDifference, open: OpenPaths): boolean {
+  if (open.has(one.path) && isAnother(one, true)) return true;
+  return isAnother(one, false) && [...open].some((path) => path.startsWith(`${one.path}/`));
+}
+
+/** In the folder through which commands are run, and nothing that anybody has open: no later command sees it. */
+export const isPassing =
+  (open: OpenPaths) =>
+  (one: LayerDifference): boolean =>
+    (one.path === runLayer || one.path.startsWith(`${runLayer}/`)) && !concerns(one, open);
 
 function isAnother({ before, after, differs }: LayerDifference, withContent: boolean): boolean {
   if (before === null || after === null) return true;
@@ -90,13 +92,13 @@ function isAnother({ before, after, differs }: LayerDifference, withContent: boo
   return withContent && before.type === "file" && differs === "content";
 }
 
-/** Absolute, inside: everything that these processes have open, mapped, or stand in. A change of one of them makes their image one of other files. */
-function openPaths(pids: readonly number[]): Set<string> {
+/** Everything that these processes have open, mapped, or stand in. @param mapped false: without what is mapped, of which the commands' folder holds nothing that changes */
+export function openPaths(pids: readonly number[], inLayers: (path: string) => string, mapped = true): OpenPaths {
   const found = new Set<string>();
   const add = (read: () => string | undefined): void => {
     try {
       const path = read()?.replace(/ \(deleted\)$/, "");
-      if (path?.startsWith("/")) found.add(path);
+      if (path?.startsWith("/")) found.add(inLayers(path));
     } catch {
       // It has gone, or is no link.
     }
@@ -104,7 +106,7 @@ function openPaths(pids: readonly number[]): Set<string> {
   for (const pid of pids) {
     for (const name of ["cwd", "root", "exe"]) add(() => readlinkSync(`/proc/${pid}/${name}`));
     for (const fd of descriptors(pid)) add(() => targetOf(pid, fd));
-    for (const range of mappings(pid)) add(() => readlinkSync(`/proc/${pid}/map_files/${range}`));
+    for (const range of mapped ? mappings(pid) : []) add(() => readlinkSync(`/proc/${pid}/map_files/${range}`));
   }
   return found;
 }

@@ -8,13 +8,12 @@ import type { Manifest, Problem } from "../../environment.ts";
 import { type ProcessInfo, processInfos } from "../../processes/proc.ts";
 import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
-import { runLayer } from "../run-folder.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
 import type { ImageAbout, ImageStore } from "./image-store.ts";
 import { mostInChain, outlastProcesses, parentPath } from "./memory-chain.ts";
 import { foretold, startAgain, type WithoutMemory, wouldStart } from "./relaunch.ts";
 import { isSameImage } from "./same-image.ts";
-import { isOfOthersFiles, stillState } from "./still.ts";
+import { isOfOthersFiles, isPassing, type OpenPaths, openPaths, stillState } from "./still.ts";
 import { recordProcesses, unkeptSettings } from "./table.ts";
 import { watchedFolders } from "./watched-folders.ts";
 
@@ -63,9 +62,10 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
 const rootOf = ({ group }: LifePlan): ProcessInfo | undefined =>
   processInfos(group.processes()).find(({ inside, state }) => inside === rootPid && state !== "Z");
 
-/** Nobody writes: the commands' own folder makes no other state. */
-async function filesAlone({ layers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
-  const { name, bytes, problems } = await layers.snapshot({ besides: runLayer });
+/** Nobody runs who could write. */
+async function filesAlone({ plan, layers, inLayers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
+  const open = plan.judgesShells ? openPaths(plan.group.processes(), inLayers, false) : undefined;
+  const { name, bytes, problems } = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
   return { manifest: { files: name, processes }, problems, bytes };
 }
 
@@ -78,12 +78,8 @@ async function withOldImage(request: CaptureRequest): Promise<CapturedTree | und
   if ((await stillState(plan, life))?.key !== life.still.key) return undefined;
   const captured = await filesAlone(request, last.processes);
   const { files } = captured.manifest;
-  const pids = plan.group.processes();
-  if (
-    files !== last.files &&
-    (await isOfOthersFiles(layers, { from: last.files, to: files as string, pids, inLayers }))
-  )
-    return undefined;
+  const open = openPaths(plan.group.processes(), inLayers);
+  if (files !== last.files && (await isOfOthersFiles(layers.diff(last.files, files as string), open))) return undefined;
   // A command that began meanwhile is in neither half.
   if (life.commands.begun !== begun) return undefined;
   const problems = [...captured.problems, ...unkeptSettings(images.about(last.processes).processes)];
@@ -121,7 +117,8 @@ async function withMemory(request: CaptureRequest): Promise<CapturedTree> {
   }
 }
 
-async function dump({ life, plan, layers, images, last }: CaptureRequest, parent?: string): Promise<CapturedTree> {
+async function dump(request: CaptureRequest, parent?: string): Promise<CapturedTree> {
+  const { life, plan, layers, images, last, inLayers } = request;
   const folder = images.begin();
   fault("image.begun");
   try {
@@ -133,7 +130,11 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
     let stayed = false;
     const channel = await life.criu(folder, 0);
     const reading = new AbortController();
-    const read = describeStill(plan, life, reading.signal).catch(() => undefined);
+    const look = (): Described => ({
+      about: describe(plan, life, "memory"),
+      open: plan.judgesShells ? openPaths(plan.group.processes(), inLayers, false) : undefined,
+    });
+    const read = whenStill(plan, look, reading.signal).catch(() => undefined);
     const dumped = await dumpTree(channel, {
       images: folder,
       pid: rootPid,
@@ -142,11 +143,12 @@ async function dump({ life, plan, layers, images, last }: CaptureRequest, parent
       ...(parent === undefined ? {} : { parent: parentPath(parent) }),
       ...(watched === undefined ? {} : { watchedFolders: watched }),
       async onFrozen() {
-        snapshot = await layers.snapshot();
         stayed = life.commands.begun === begun;
-        fault("image.frozen");
         reading.abort();
-        about = (await read) ?? describe(plan, life, "memory");
+        const { about: found, open } = (await read) ?? look();
+        about = found;
+        snapshot = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
+        fault("image.frozen");
       },
     }).finally(() => reading.abort());
     if (snapshot === undefined || about === undefined) throw new Error("CRIU did not say when the tree stood still");
@@ -183,15 +185,16 @@ export function refusalOf(error: unknown, code: ErrorCode): readonly Problem[] |
   return timedOut === true ? [{ path: "processes", reason: error.message }] : (problems ?? []);
 }
 
+interface Described {
+  readonly about: Omit<ImageAbout, "files">;
+  /** undefined where every state has all of the commands' folder. */
+  readonly open: OpenPaths | undefined;
+}
+
 /** Beside CRIU's work: from the moment on in which it holds all of them, none of them changes. undefined where that moment did not come before the signal. */
-async function describeStill(
-  plan: LifePlan,
-  life: Life,
-  signal: AbortSignal,
-): Promise<Omit<ImageAbout, "files"> | undefined> {
+async function whenStill<T>(plan: LifePlan, look: () => T, signal: AbortSignal): Promise<T | undefined> {
   while (!signal.aborted) {
-    if (processInfos(plan.group.processes()).every(({ state }) => isHeld.has(state)))
-      return describe(plan, life, "memory");
+    if (processInfos(plan.group.processes()).every(({ state }) => isHeld.has(state))) return look();
     await sleep(1);
   }
   return undefined;
