@@ -21,7 +21,10 @@ export interface OpenOptions extends EffectOptions {
   readonly directory?: DirectorySettings;
   /** Of environment "sandbox". */
   readonly sandbox?: SandboxOptions;
-  /** How changes are found: "scan" looks at every file each time, "auto" (the default) only at what a watcher names, where one sees everything. */
+  /**
+   * How changes are found. "scan" looks at every file each time, and in a sandbox at all of the processes' memory. "auto" (the default) only at what a watcher names, where one sees everything; in a
+   * sandbox a shell that knows what it knew before its command is taken for unchanged.
+   */
   readonly inspector?: "auto" | "scan";
   /** What a reply's tools wait for. Default "captured". */
   readonly gate?: "captured" | "durable";

@@ -23,7 +23,7 @@ describe.skipIf(lacking(...needed))("the host's files", () => {
   /** What the boundaries of the next time tell; a folder that takes long is not looked at for each. */
   const told = async () => {
     const found: Record<string, string> = {};
-    for (let boundaries = 0; boundaries < 8; boundaries++) {
+    for (let boundaries = 0; boundaries < 12; boundaries++) {
       await sleep(100);
       const { problems } = await machine.environment.capture().captured;
       for (const { path, reason } of problems) {

@@ -61,7 +61,11 @@ export function sandboxPortable({ place, plan, layers, images, options, told }: 
       if (folders.length === 1) return capture(place.workspace);
       return withMerged(plan.native, join(store, "views"), folders, (view) => capture(join(view, below)));
     },
-    imageAbout: (name) => images.about(name),
+    imageAbout(name) {
+      // What the shells know is found out anew where they are brought back.
+      const { still: _, ...about } = images.about(name);
+      return about;
+    },
     imageFiles: (name) => imageFiles(images.path(name)),
     async programs(name) {
       const { kind, files } = images.about(name);
