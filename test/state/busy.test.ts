@@ -1,13 +1,14 @@
 // Files that somebody uses: written while they are read, held open or run at a rewind.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect } from "vitest";
+import { afterEach, expect, test } from "vitest";
+import { lacking } from "../capabilities.ts";
 import { digestInodes } from "../helpers/inode.ts";
 import { Mapper } from "../helpers/mapper.ts";
 import { pythonArguments, pythonPath } from "../helpers/python.ts";
-import { makePlace, useRewind } from "../helpers/workspace.ts";
+import { endSession, makePlace, useRewind } from "../helpers/workspace.ts";
 import { onBothPaths, sh } from "./workload.ts";
 
 const size = 2 << 20;
@@ -176,3 +177,37 @@ onBothPaths("a program that runs is replaced, and its folder goes", {}, async (t
   expect(digestInodes(workspace, { times })).toEqual(before);
   expect(other.exitCode).toBe(null);
 });
+
+test.skipIf(lacking("native", "tmpfs", "python"))(
+  "who writes to a file with the same number on another file system is not named",
+  async () => {
+    const place = makePlace();
+    const { workspace } = place;
+    const ends: (() => Promise<void>)[] = [];
+    const other = join(place.base, "other");
+    fs.mkdirSync(other);
+    for (const folder of [workspace, other]) execFileSync("mount", ["-t", "tmpfs", "none", folder]);
+    try {
+      const rewind = await useRewind(place);
+      ends.push(() => endSession(rewind));
+      const thread = rewind.thread("t");
+      const first = await thread.checkpoint();
+      for (const name of ["file", "next"]) fs.writeFileSync(join(workspace, name), "1");
+      const { ino } = fs.statSync(join(workspace, "file"));
+      const twin = (): string | undefined =>
+        fs.readdirSync(other).find((name) => fs.statSync(join(other, name)).ino === ino);
+      for (let i = 0; twin() === undefined && i < 100; i++) fs.writeFileSync(join(other, `${i}`), "22");
+      for (const file of [join(other, twin() as string), join(workspace, "next")]) {
+        const mapper = new Mapper();
+        mappers.push(mapper);
+        await mapper.open(file);
+      }
+      const { notRestored } = await thread.rewind({ to: first.id });
+      expect(notRestored.map(({ path }) => path)).toEqual(["next"]);
+    } finally {
+      for (const mapper of mappers.splice(0)) await mapper.end();
+      for (const end of ends) await end();
+      for (const folder of [workspace, other]) execFileSync("umount", ["-l", folder]);
+    }
+  },
+);

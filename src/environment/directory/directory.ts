@@ -213,7 +213,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
         const restored = await summary.changes(breathe, left);
         return { generation, restored, notRestored: [...problems, ...plan.problems, ...plan.notes, ...cut] };
       }
-      const writers = writersOfReplaced(posix.native, plan, look, breathe, ending);
+      const writers = writersOfReplaced(posix, plan, look, breathe, ending);
       writers.catch(() => {});
       fresh = undefined;
       problems.push(
