@@ -1,6 +1,6 @@
 // When the environment half of a turn is captured: at its beginning, when the reply is there and before its tools run, or not at all.
 import type { ActionCall } from "../coordinator/policy/actions.ts";
-import { askChanged } from "../coordinator/policy/changed.ts";
+import { askChanged, type Changed } from "../coordinator/policy/changed.ts";
 import { type CaptureTurn, classesOf } from "../coordinator/policy/policy.ts";
 import type { Capture, Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
@@ -22,9 +22,10 @@ export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun
   const row = catalog.thread(thread.name) as ThreadRow;
   const head = row.head === null ? undefined : catalog.checkpoint(row.head);
   const base = newestRestorable(deps, head);
-  const changed = await askChanged(changedSince, base && manifestOf(base));
-  const onDisk = base && shareable(deps, base);
-  if (changed === "none" && base !== undefined && onDisk !== undefined) return shared(base, onDisk);
+  const answer = await askChanged(changedSince, base && manifestOf(base));
+  const onDisk = base && shareable(deps, base.id);
+  if (answer === "none" && base !== undefined && onDisk !== undefined) return shared(base, onDisk);
+  const changed: Changed = answer === "none" ? "unknown" : answer;
   const turn = (head?.turn ?? 0) + 1;
   const calls = activity.actions.map(({ tool, input }) => ({ tool, input }));
   const untold = calls.length === 0 && head !== undefined && head.tools !== "none";
@@ -44,8 +45,8 @@ export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun
 }
 
 /** When the halves of a checkpoint are on disk; undefined where nobody here brings them there. What shares them MUST NOT count as durable before. */
-function shareable({ persisting }: SessionDeps, base: CheckpointRow): Promise<unknown> | undefined {
-  return base.state === "durable" ? Promise.resolve() : persisting.get(base.id);
+function shareable({ catalog, persisting }: SessionDeps, base: number): Promise<unknown> | undefined {
+  return persisting.get(base) ?? (catalog.checkpoint(base)?.state === "durable" ? Promise.resolve() : undefined);
 }
 
 /** Nothing changed since: the halves of `base` are those of now. */
