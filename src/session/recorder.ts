@@ -255,8 +255,8 @@ export class Recorder {
   async look(row: CheckpointRow, mark: "running" | "ran"): Promise<void> {
     const { catalog, objects } = this.#deps;
     if (row.state === "not-restorable") {
-      // Where the tools began is in no state; that they did is known.
-      if (row.tools === "waiting") catalog.markTools(row.id, "unknown", null);
+      // In which state they begin nobody knows; that the reply came, and that they do, is known.
+      catalog.markTools(row.id, "ran", null);
       return;
     }
     const start = performance.now();
