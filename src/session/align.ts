@@ -60,12 +60,12 @@ export async function alignThread(
   catalog.markDelivered(thread.id);
 
   const checkpoint = checkpointId(known);
-  if (!placed) requireTogether(deps, known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
       at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
     if (!wentBack || !(await actions.changedSince(known))) {
+      if (!placed) requireTogether(deps, thread);
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
   } else if (toolsSince && !placed) throw diverged(deps, known, thread);
@@ -85,10 +85,10 @@ function standing(deps: SessionDeps, head: number | null): CheckpointRow | undef
 
 /**
  * An environment that ended with its process began with an older checkpoint where the newest one has no state of it.
- * @param at where the conversation stands
  * @throws PAIR_DIVERGED
  */
-export function requireTogether({ catalog, standsAt }: SessionDeps, at: CheckpointRow | undefined): void {
+export function requireTogether({ catalog, standsAt }: SessionDeps, { head }: ThreadRow): void {
+  const at = head === null ? undefined : catalog.checkpoint(head);
   if (standsAt.checkpoint === null || at === undefined || at.state !== "not-restorable") return;
   const environment = catalog.checkpoint(standsAt.checkpoint);
   const [conversation, stands] = [checkpointId(at), environment === undefined ? null : checkpointId(environment)];

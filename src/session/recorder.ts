@@ -118,6 +118,7 @@ export class Recorder {
       request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
+    if (captured !== null) this.#deps.standsAt.checkpoint = null;
     // What was not captured are the files as they are all the same: states that wait belong to it, and cannot be returned to with it.
     if (captured !== null || failure instanceof NotCaptured) describeFiles(this.#deps, thread.id, row);
     return row;

@@ -136,7 +136,7 @@ export class Thread {
     const thread = this.#tree.made();
     const issued = options.epoch ?? catalog.epoch();
     catalog.requireEpoch(issued);
-    requireTogether(this.#deps, thread.head === null ? undefined : catalog.checkpoint(thread.head));
+    requireTogether(this.#deps, thread);
     const anchor = options.anchor ?? null;
     const retried = this.#headAt(thread, anchor);
     const leaveModel = coordinator.enter("model");

@@ -83,7 +83,7 @@ describe("killed in the middle of turn 36", () => {
   });
 });
 
-describe("killed in a late capture", () => {
+describe("F-18: killed in a late capture", () => {
   // Turn 5 is the first with an overwriting call: its conversation is the fifth row, its other half the sixth commit.
   it.each([
     ["checkpoint.before-commit", "not-restorable"],

@@ -1,5 +1,5 @@
 // What else holds of turns that were not captured: safety, refusals, labels, changes, retries, prune, bundles.
-import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importBundle, isRewindError, type OpenOptions, openRewind, type Rewind } from "agentrewind";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -192,12 +192,17 @@ describe("what nothing takes back", () => {
     expect(read("a")).toBe("before");
   });
 
+  it("waits for the disk where the gate does", async () => {
+    await open({ gate: "durable", capture: { before: ["delete"] } });
+    expect(thread().get(await turn(bash("rm a"))).state).toBe("durable");
+    expect(thread().get(await turn(bash("ls"))).state).toBe("not-restorable");
+  });
+
   it("is held where that cannot be captured", async () => {
     await open({ effects });
     await turn();
     const folder = place.workspace;
     const moved = `${folder}-gone`;
-    const { renameSync } = await import("node:fs");
     renameSync(folder, moved);
     const outcome = await send("mail");
     expect(outcome.status).toBe("held");
@@ -211,7 +216,6 @@ describe("what nothing takes back", () => {
   it("stops the turn with onCaptureFailure stop, but only where a capture was tried", async () => {
     await open({ effects, onCaptureFailure: "stop" });
     await turn([]);
-    const { renameSync } = await import("node:fs");
     renameSync(place.workspace, `${place.workspace}-gone`);
     await turn([]);
     expect(await codeOf(turn([{ tool: "mail", input: {} }]))).toBe("CAPTURE_FAILED");
@@ -320,5 +324,4 @@ it("a framework that goes back to a turn that was not captured is told, and noth
   expect(await codeOf(thread().align([{ anchor: "m1", tool: false }]))).toBe("NOT_RESTORABLE");
   expect(read("a")).toBe("2");
   expect((await thread().align([{ anchor: "m2", tool: false }])).status).toBe("current");
-  chmodSync(place.workspace, 0o755);
 });

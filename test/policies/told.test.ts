@@ -1,4 +1,4 @@
-// An environment that can tell whether anything changed: turns behind which nothing did are not captured, and have the halves of the newest that was.
+// F-52: an environment that can tell whether anything changed: turns behind which nothing did are not captured, and have the halves of the newest that was.
 import type { Environment, OpenOptions } from "agentrewind";
 import { expect, it } from "vitest";
 import { replay } from "../../bench-mettle/policies/replay.ts";
