@@ -61,11 +61,11 @@ export async function alignThread(
 
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
+    if (!placed) requireTogether(deps, thread);
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
       at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
     if (!wentBack || !(await actions.changedSince(known))) {
-      if (!placed) requireTogether(deps, thread);
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
   } else if (toolsSince && !placed) throw diverged(deps, known, thread);
