@@ -4,6 +4,13 @@ export type { Exported } from "./bundle/export.ts";
 export type { Imported } from "./bundle/import.ts";
 export { type ImportOptions, importBundle } from "./bundles.ts";
 export type { RunningTool } from "./coordinator/coordinator.ts";
+export type { ActionCall, PolicyClass } from "./coordinator/policy/actions.ts";
+export type { CaptureFunction } from "./coordinator/policy/by-function.ts";
+export type { Changed, ChangedSince } from "./coordinator/policy/changed.ts";
+export { type ActionClass, actionClasses } from "./coordinator/policy/commands/action-classes.ts";
+export { classifyCommand } from "./coordinator/policy/commands/classify.ts";
+export type { CaptureByClass, CaptureOption } from "./coordinator/policy/option.ts";
+export type { CaptureTurn } from "./coordinator/policy/policy.ts";
 export type {
   Capabilities,
   Capture,
@@ -35,7 +42,14 @@ export type { Moment } from "./session/moment.ts";
 export type { NamedState, Position } from "./session/places.ts";
 export type { Pruned, PruneRequest } from "./session/prune.ts";
 export type { UndoOptions } from "./session/rewinder.ts";
-export { endedRefusal, messageForConversation, refusalText, siblingRefusal, staleRefusal } from "./session/texts.ts";
+export {
+  endedRefusal,
+  labelledText,
+  messageForConversation,
+  refusalText,
+  siblingRefusal,
+  staleRefusal,
+} from "./session/texts.ts";
 export type { AlignOptions, CheckpointOptions, Thread, ThreadDiff } from "./session/thread.ts";
 export { checkpointTool, listCheckpointsTool, rewindTool } from "./session/tools.ts";
 export type { GateOptions, Turn, TurnOptions } from "./session/turn.ts";

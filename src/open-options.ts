@@ -1,5 +1,6 @@
 // The options of openRewind.
 import { z } from "zod";
+import { type CaptureOption, captureOption } from "./coordinator/policy/option.ts";
 import { type DirectorySettings, directorySettings } from "./environment/directory/programs/policy.ts";
 import type { Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
@@ -28,8 +29,12 @@ export interface OpenOptions extends EffectOptions {
   readonly inspector?: "auto" | "scan";
   /** What a reply's tools wait for. Default "captured". */
   readonly gate?: "captured" | "durable";
-  /** When a pair is captured. */
-  readonly capture?: "every";
+  /**
+   * When a pair is captured. "every" (the default): at each turn. "effects": unless it is certain that nothing changed. `{ before, after }`: around calls that may do
+   * something of a kind ("delete", "git", …; see the README). "explicit": when somebody asks for it. Or a function of the turn. Whatever it says, what a rewind leaves is captured, and
+   * nothing irreversible runs behind a turn that is not. A turn that was not captured is listed and cannot be returned to.
+   */
+  readonly capture?: CaptureOption;
   /** Glob patterns, relative to the workspace, of what is neither captured nor touched. Nothing is excluded by default. */
   readonly exclude?: readonly string[];
   /** What a turn does when its environment cannot be captured. Default "continue": the checkpoint is listed as not restorable. */
@@ -67,7 +72,7 @@ const optionsSchema = z.strictObject({
   sandbox: sandboxOptions.default({}),
   inspector: z.enum(["auto", "scan"]).default("auto"),
   gate: z.enum(["captured", "durable"]).default("captured"),
-  capture: z.enum(["every"]).default("every"),
+  capture: captureOption,
   exclude: z.array(z.string()).readonly().default([]),
   onCaptureFailure: z.enum(["continue", "stop"]).default("continue"),
   budget: z.strictObject({ rewinds: z.int().min(0).optional(), perCheckpoint: z.int().min(1).optional() }).default({}),

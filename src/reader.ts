@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { capturePolicy } from "./coordinator/policy/option.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import { fidelityBit } from "./environment/directory/entry.ts";
 import { openPosix } from "./environment/directory/open-posix.ts";
@@ -186,11 +187,14 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     syncLog: async () => {},
     gate: "captured",
     onCaptureFailure: "continue",
+    policy: capturePolicy("every", noEffectRules.declared),
     budget: { rewinds: 0, perCheckpoint: 0 },
     staleness: makeStaleness(),
     effects: noEffectRules,
     running: new Set(),
     toolsBegun: new Map(),
+    persisting: new Map(),
+    standsAt: { checkpoint: null },
     restoresChannels: new Map(),
     reached: new Map(),
     track: () => {},

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { capturePolicy } from "./coordinator/policy/option.ts";
 import type { Applied, ApplyOptions } from "./environment/environment.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
@@ -89,6 +90,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       void settled.then(() => background.delete(settled));
     };
     let open = true;
+    const rules = effectRules(chosen);
     const deps: SessionDeps = {
       catalog,
       objects,
@@ -106,11 +108,15 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       },
       gate: chosen.gate,
       onCaptureFailure: chosen.onCaptureFailure,
+      policy: capturePolicy(chosen.capture, rules.declared),
+      changedSince: environment.changed?.bind(environment),
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
       staleness: makeStaleness(),
-      effects: effectRules(chosen),
+      effects: rules,
       running: new Set(),
       toolsBegun: new Map(),
+      persisting: new Map(),
+      standsAt: { checkpoint: null },
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),
@@ -129,9 +135,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     await markLost(deps);
     await recover(deps);
     const newest = newestPair(deps);
-    await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
+    const wentBack = await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
       if (newest !== undefined) keepUnrecorded(deps, newest, found);
     });
+    if (wentBack === true && newest !== undefined) deps.standsAt.checkpoint = newest.id;
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */

@@ -41,11 +41,12 @@ export async function decide<Reply>(call: ModelCall<Reply>): Promise<{ reply: Re
       const seen = withLessons(thread, entry.seen ?? paired(call.prepared));
       const shown = call.markers ? withMarkers(seen, thread, { id: turn.id, anchor }) : seen;
       const reply = await onlyRewind(await call.ask([...shown], entry, turn), call, turn);
-      const tools = callsOf(call.messageOf(reply)).some(({ name }) => !toolNames.has(name));
       const message = call.messageOf(reply);
+      const calls = callsOf(message).map(({ name, args }) => ({ tool: name, input: args }));
+      const tools = calls.some(({ tool }) => !toolNames.has(tool));
       const messages = message === undefined ? entry.messages : [...entry.messages, message];
       const named = message === undefined ? undefined : anchorsOf(messages).at(-1);
-      await turn.gate({ tools, look: "tool", reply: named });
+      await turn.gate({ tools, look: "tool", calls, reply: named });
       thread.reached(() => ({ messages: [...messages], channels: entry.channels }));
       return { reply, entry };
     } catch (error) {

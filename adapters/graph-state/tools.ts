@@ -7,6 +7,7 @@ import {
   checkpointTool,
   isRewindError,
   type LessonParts,
+  labelledText,
   listCheckpointsTool,
   RewindError,
   type RewindRequest,
@@ -101,8 +102,7 @@ export function makeTools(options: ToolOptions) {
 
   async function labelCall({ label }: { label: string }, runtime: Runtime) {
     try {
-      const labelled = threadOf(runtime).label(label);
-      return `${labelled.id} is now called "${labelled.label}".`;
+      return labelledText(threadOf(runtime).label(label));
     } catch (error) {
       return refusal(error, checkpointTool.name, callIdOf(runtime));
     }

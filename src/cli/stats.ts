@@ -1,4 +1,5 @@
 // `stats`: what the turns of a thread changed, and what their checkpoints cost.
+import type { CaptureStats } from "../session/capture-stats.ts";
 import { type Spread, type TurnStats, turnClasses, turnStats } from "../session/turn-stats.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
@@ -20,7 +21,7 @@ export function stats(global: Global): Promise<Output> {
 
 function lines(
   thread: string,
-  { checkpoints, uncompared, notRestorable, classes, causes }: TurnStats,
+  { checkpoints, uncompared, notRestorable, classes, captures, causes }: TurnStats,
   paint: Paint,
 ): string[] {
   const apart = [
@@ -35,6 +36,7 @@ function lines(
   const shown = causes.slice(0, causesShown);
   return [
     `Thread ${oneLine(thread)}: ${plural(checkpoints, "checkpoint")}${apart.length === 0 ? "" : ` (${apart.join(", ")})`}`,
+    capturesLine(captures),
     "",
     ...columns(
       ["CHANGED", "TURNS", "SHARE", "STORED", "WAITED p50", "p95", "BESIDE THE MODEL p50", "p95"],
@@ -59,6 +61,25 @@ function lines(
         ]),
     ...(causes.length > shown.length ? [`(${causes.length - shown.length} more)`] : []),
   ];
+}
+
+function capturesLine({
+  turns,
+  captured,
+  unchanged,
+  notCaptured,
+  failed,
+  bytes: stored,
+  exposedMs,
+  worstLoss,
+}: CaptureStats): string {
+  const parts = [
+    `${captured} captured`,
+    `${unchanged} as the one before`,
+    ...(notCaptured > 0 ? [`${notCaptured} not captured, as it was set`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  return `Of ${plural(turns, "turn")} ${parts.join(", ")}: ${bytes(stored)} stored, ${milliseconds(exposedMs)} waited in all, at most ${plural(worstLoss, "turn")} of work between two that can be restored`;
 }
 
 const times = (spread: Spread | null): string[] =>

@@ -11,6 +11,8 @@ export interface StoredHalf {
 
 export interface PairSteps<Context extends StoredHalf, Row> {
   readonly environment: Environment;
+  /** The environment's half where it is known without a capture; a `captured` that rejects says why there is none. Default: a capture that begins now. */
+  readonly known?: Capture | undefined;
   /** Ends the wait with a failed environment half; the agent goes on without it. */
   readonly signal: AbortSignal | undefined;
   storeContext(): Promise<Context>;
@@ -33,9 +35,9 @@ export interface Pair<Row> {
 export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Context, Row>): Pair<Row> {
   const start = performance.now();
   let workMs = 0;
-  const { environment } = steps;
-  const capture = environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
-  const captured = observed(environment, capture);
+  const { environment, known } = steps;
+  const capture = known ?? environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
+  const captured = known?.captured ?? observed(environment, capture);
   capture.durable.catch(() => {});
   const published = (async () => {
     const [half, conversation] = await Promise.allSettled([captured, nextTurn().then(steps.storeContext)]);

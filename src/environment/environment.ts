@@ -246,6 +246,11 @@ export interface Environment {
   readonly capabilities: Capabilities;
   probe(): Promise<ProbeResult>;
   capture(options?: { readonly signal?: AbortSignal }): Capture;
+  /**
+   * Whether anything differs from a state that was captured here, where that is cheaper to tell than to capture. MUST be "none" only where it is certain, whoever
+   * may have changed something; "unknown" in doubt. Not called beside `capture` and `restore`.
+   */
+  changed?(since: Manifest): Promise<"none" | "files" | "processes" | "both" | "unknown">;
   restore(manifest: Manifest, options?: RestoreOptions): Promise<Restored>;
   /** What differs between two states that were captured here. */
   diff(from: Manifest, to: Manifest): Promise<FileChanges>;
@@ -260,8 +265,10 @@ export interface Environment {
   /**
    * Called once, when the workspace was opened and what a killed process left half done is finished: an environment that does not outlive its owner begins then, with
    * the newest pair that is stored, or as it was closed. What was changed behind that pair and goes with it MUST be handed to `keep` before anything is touched.
+   * @returns true where it begins with that pair: what was done behind it is gone
    */
-  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void>;
+  // biome-ignore lint/suspicious/noConfusingVoidType: environments that never go back say nothing
+  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<boolean | void>;
   /**
    * Brings what was made here back to the host's folders, where the environment keeps its changes from them. States that were captured before MUST stay as they were.
    */

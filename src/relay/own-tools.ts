@@ -1,7 +1,7 @@
 // The rewind tools as calls in a reply: carried out here, never by the caller.
 import { z } from "zod";
 import { isRewindError, RewindError } from "../errors.ts";
-import { refusalText, siblingRefusal } from "../session/texts.ts";
+import { labelledText, refusalText, siblingRefusal } from "../session/texts.ts";
 import type { Thread } from "../session/thread.ts";
 import { checkpointTool, listCheckpointsTool, rewindTool } from "../session/tools.ts";
 import type { Context, RewindRequest } from "../session/types.ts";
@@ -92,8 +92,7 @@ function label(thread: Thread, call: Call): string {
         hint: 'For example {"label": "tests green"}.',
       });
     }
-    const labelled = thread.label(parsed.data.label);
-    return `${labelled.id} is now called "${labelled.label}".`;
+    return labelledText(thread.label(parsed.data.label));
   } catch (error) {
     if (isRewindError(error)) return refusalText(error);
     throw error;

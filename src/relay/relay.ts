@@ -211,7 +211,10 @@ export class Relay {
     const isOwn = calls.map(({ name }) => ownToolNames.has(name));
     // A model that is faster than the capture names what is not listed yet.
     if (isOwn.includes(true)) await turn.captured;
-    await turn.gate({ tools: isOwn.includes(false) && calls.every(({ name }) => name !== rewindTool.name) });
+    await turn.gate({
+      tools: isOwn.includes(false) && calls.every(({ name }) => name !== rewindTool.name),
+      calls: calls.map(({ name, arguments: input }) => ({ tool: name, input })),
+    });
     const outcome = await carryOut(this.#thread, calls, {
       key: (call) => `${anchor ?? "start"}/${call.id}`,
       current: () => contextOf(format, conversation),

@@ -40,17 +40,40 @@ const findCheckpoint = (
 ): CheckpointRow | undefined =>
   branch === null ? catalog.checkpointBySeq(thread.id, seq) : catalog.checkpointOfBranch(thread.id, branch, seq);
 
-/** @throws NOT_RESTORABLE */
+/** @throws NOT_RESTORABLE, which names the nearest ones that can be */
 export function requireRestorable(deps: SessionDeps, target: CheckpointRow, scope: Scope): void {
   if (scope === "context" || target.state !== "not-restorable") return;
-  const nearest = deps.catalog.lineage(target.parent).find((row) => row.state !== "not-restorable");
+  const { catalog } = deps;
+  const isOne = (row: CheckpointRow): boolean => row.state !== "not-restorable" && row.kind !== "step";
+  const before = catalog.lineage(target.parent).find((row) => row.state !== "not-restorable");
+  const head = catalog.headOf(target.thread) ?? null;
+  const behind = catalog.isAncestor(target.id, head) ? lineBetween(deps, target.id, head).find(isOne) : undefined;
+  const names = [
+    ...(before === undefined ? [] : [`${checkpointId(before)} before it`]),
+    ...(behind === undefined ? [] : [`${checkpointId(behind)} after it`]),
+  ];
+  const nearest = [before, behind].flatMap((row) => (row === undefined ? [] : [checkpointId(row)]));
   throw new RewindError(
     "NOT_RESTORABLE",
     `${checkpointId(target)} cannot be restored: ${target.reason ?? "its files were not captured"}.`,
     {
       hint:
-        nearest === undefined ? "Choose a later checkpoint." : `The nearest one before it is ${checkpointId(nearest)}.`,
-      details: { checkpoint: checkpointId(target), nearest: nearest === undefined ? null : checkpointId(nearest) },
+        names.length === 0
+          ? "No checkpoint on this line can be restored; `thread.checkpoint()` makes one of the present state."
+          : names.length === 1
+            ? `The nearest one ${before === undefined ? "after" : "before"} it is ${nearest[0]}.`
+            : `The nearest ones are ${names.join(" and ")}.`,
+      ...(names.length === 0
+        ? {
+            modelHint:
+              "No checkpoint on this line can be restored. Go on from here, and mend what is wrong with ordinary steps.",
+          }
+        : {}),
+      details: {
+        checkpoint: checkpointId(target),
+        nearest: before === undefined ? null : checkpointId(before),
+        after: behind === undefined ? null : checkpointId(behind),
+      },
     },
   );
 }

@@ -61,6 +61,7 @@ export async function alignThread(
 
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
+    if (!placed) requireTogether(deps, thread);
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
       at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
@@ -80,6 +81,25 @@ function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): C
 /** Where a framework is whose thread's head is `head`: explicit and safety checkpoints have no message of their own. */
 function standing(deps: SessionDeps, head: number | null): CheckpointRow | undefined {
   return deps.catalog.lineage(head).find((row) => row.anchor !== null);
+}
+
+/**
+ * An environment that ended with its process began with an older checkpoint where the newest one has no state of it.
+ * @throws PAIR_DIVERGED
+ */
+export function requireTogether({ catalog, standsAt }: SessionDeps, { head }: ThreadRow): void {
+  const at = head === null ? undefined : catalog.checkpoint(head);
+  if (standsAt.checkpoint === null || at === undefined || at.state !== "not-restorable") return;
+  const environment = catalog.checkpoint(standsAt.checkpoint);
+  const [conversation, stands] = [checkpointId(at), environment === undefined ? null : checkpointId(environment)];
+  throw new RewindError(
+    "PAIR_DIVERGED",
+    `The conversation stands at ${conversation}, whose environment was not captured; it ended with its process and began again at ${stands ?? "an older checkpoint"}.`,
+    {
+      hint: `Rewind the thread to ${stands ?? "that one"}; or, to go on with the conversation on what is there now, make a checkpoint of it.`,
+      details: { conversation, environment: stands },
+    },
+  );
 }
 
 function diverged(deps: SessionDeps, known: CheckpointRow, thread: ThreadRow): RewindError {

@@ -1,5 +1,7 @@
 // What a session's parts share; made once by the composition root.
 import type { Coordinator } from "../coordinator/coordinator.ts";
+import type { ChangedSince } from "../coordinator/policy/changed.ts";
+import type { Policy } from "../coordinator/policy/policy.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { Catalog } from "../store/catalog.ts";
 import type { Objects } from "../store/objects.ts";
@@ -34,6 +36,10 @@ export interface SessionDeps {
   readonly syncLog: () => Promise<void>;
   readonly gate: "captured" | "durable";
   readonly onCaptureFailure: "continue" | "stop";
+  /** Which turns are captured. */
+  readonly policy: Policy;
+  /** Who can tell whether anything changed, where anybody can. */
+  readonly changedSince?: ChangedSince | undefined;
   readonly budget: Budget;
   readonly staleness: Staleness;
   readonly effects: EffectRules;
@@ -41,6 +47,10 @@ export interface SessionDeps {
   readonly running: Set<number>;
   /** By thread: the checkpoint behind which tools of this process were entered last, and whether one of them has ended. */
   readonly toolsBegun: Map<number, BegunTools>;
+  /** Set where the environment began with an older checkpoint than the newest, of which it had none: with that one, until it is moved. */
+  readonly standsAt: { checkpoint: number | null };
+  /** By checkpoint: resolves when both of its halves are on disk, while they are brought there. */
+  readonly persisting: Map<number, Promise<unknown>>;
   /** Sums up lessons that have become too long to tell. */
   readonly summarizeLessons?: ((lessons: readonly Lesson[]) => string | Promise<string>) | undefined;
   /** Of threads that an adapter drives here: whether it can put back state channels besides the messages. */

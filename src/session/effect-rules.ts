@@ -87,6 +87,8 @@ type Declared = Given["effects"][string];
 export interface EffectRules {
   of(tool: string): Declared | undefined;
   isDestructive(tool: string): boolean;
+  /** What `effects` and `destructive` say of it. */
+  declared(tool: string): readonly (EffectClass | "destructive")[];
   onRepeat(tool: string): OnRepeat;
   readonly onConsent: Given["onConsent"];
   mayCompensate(effect: Effect): boolean;
@@ -100,6 +102,7 @@ export function effectRules(given: Given): EffectRules {
   return {
     of,
     isDestructive: (tool) => destructive.has(tool),
+    declared: (tool) => [of(tool)?.class ?? [], destructive.has(tool) ? ("destructive" as const) : []].flat(),
     onRepeat: (tool) => of(tool)?.onRepeat ?? given.onRepeat ?? (of(tool)?.class === "idempotent" ? "allow" : "hold"),
     onConsent: given.onConsent,
     mayCompensate: (effect) => (typeof compensate === "function" ? compensate(effect) : compensate === "always"),

@@ -24,10 +24,13 @@ const reasonLimit = 400;
 export class Effects {
   readonly #deps: SessionDeps;
   readonly #tree: Tree;
+  readonly #capture: () => Promise<unknown>;
 
-  constructor(deps: SessionDeps, tree: Tree) {
+  /** @param capture makes a checkpoint of the files as they are, which becomes the head */
+  constructor(deps: SessionDeps, tree: Tree, capture: () => Promise<unknown>) {
     this.#deps = deps;
     this.#tree = tree;
+    this.#capture = capture;
   }
 
   async run<T>(call: ToolRun<T>, run: (args: ToolArguments) => T | Promise<T>): Promise<ToolOutcome<T>> {
@@ -38,9 +41,11 @@ export class Effects {
       return { status: "ran", result: await run(call.args), effect: null };
     }
     const issued = call.epoch ?? catalog.epoch();
+    const owed = destructive || definition?.class === "irreversible";
+    if (owed) await this.#requireHalf();
     const thread = this.#tree.made();
     const head = thread.head === null ? undefined : (catalog.checkpoint(thread.head) as CheckpointRow);
-    if (head?.state === "not-restorable" && (destructive || definition?.class === "irreversible")) {
+    if (head?.state === "not-restorable" && owed) {
       return { status: "held", message: notCapturedText(call.tool, checkpointId(head), head.reason), effect: null };
     }
     if (definition === undefined) return { status: "ran", result: await run(call.args), effect: null };
@@ -80,6 +85,19 @@ export class Effects {
       });
       if (recorded !== undefined) return this.#call(call, recorded, () => run(args), issued);
       // The consent was used up, or the same call begun, while the disk was waited for.
+    }
+  }
+
+  /** Where turns are left out on purpose, and nobody told that this one has such a call: what it is to be taken back to is captured now. */
+  async #requireHalf(): Promise<void> {
+    const { catalog, policy } = this.#deps;
+    const { head } = this.#tree.made();
+    if (policy.always || head === null || catalog.checkpoint(head)?.state !== "not-restorable") return;
+    try {
+      await this.#capture();
+    } catch (error) {
+      // Then it is held.
+      if (!isRewindError(error, "CAPTURE_FAILED")) throw error;
     }
   }
 

@@ -15,6 +15,7 @@ import { finish } from "./finish.ts";
 import { type Move, type MoveResult, manifestOf, noActivity, type Payload } from "./move.ts";
 import { selectPaths } from "./paths.ts";
 import { leaveFiles } from "./places.ts";
+import { changesSince } from "./turn-capture.ts";
 import { checkpointId } from "./views.ts";
 
 /** Runs alone (the caller holds the coordinator). */
@@ -91,7 +92,9 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
     await deps.syncLog();
     fault("rewind.intent");
     const measured = { start, bytes: captured?.bytes ?? 0 };
-    return await finish(deps, intent, move.thread, payload, issued, measured, captured?.manifest);
+    const done = await finish(deps, intent, move.thread, payload, issued, measured, captured?.manifest);
+    if (move.scope !== "context" && move.paths === null) deps.standsAt.checkpoint = null;
+    return done;
   } catch (error) {
     await putBack(deps, intent, payload, left, error);
     if (isRewindError(error)) throw error;
@@ -136,17 +139,14 @@ async function keepLeft(
   captured: Captured | null,
   issued: number,
 ): Promise<CheckpointRow> {
-  const { catalog, environment } = deps;
+  const { catalog } = deps;
   const reached = move.by === "caller" ? deps.reached.get(move.thread.id) : undefined;
   const current = await (move.storeCurrent ?? (reached?.head === head?.id ? reached?.store : undefined))?.();
   const sameContext = current === undefined || current.name === head?.context;
   const sameState =
     captured === null || (head?.files === captured.manifest.files && head.processes === captured.manifest.processes);
   if (head !== undefined && sameContext && sameState) return head;
-  const changes =
-    captured === null || head === undefined || head.state === "not-restorable"
-      ? null
-      : await environment.diff(manifestOf(head), captured.manifest);
+  const changes = await changesSince(deps, head, captured?.manifest);
   return catalog.addCheckpoint(
     {
       thread: move.thread.id,

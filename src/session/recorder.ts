@@ -2,18 +2,22 @@
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
-import type { Captured, FileChanges } from "../environment/environment.ts";
+import type { ActionCall } from "../coordinator/policy/actions.ts";
+import type { Captured } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
-import { reportDurable } from "../events.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps, StoredContext } from "./deps.ts";
-import { manifestOf, noActivity } from "./move.ts";
+import { captureLate, reasonOf } from "./late-capture.ts";
+import { noActivity } from "./move.ts";
+import { persist, persisted } from "./persist.ts";
 import { describeFiles, leaveFiles } from "./places.ts";
+import { changesSince, halfWithout, lookAgain, needsCapture } from "./turn-capture.ts";
 import type { Activity, Context, Serializer, Timings } from "./types.ts";
+import { isNotCaptured, NotCaptured } from "./uncaptured.ts";
 import { checkpointId } from "./views.ts";
 
 export interface PairRequest {
@@ -48,14 +52,16 @@ export class Recorder {
     const started = coordinator.exclusive(() =>
       objects.use(async () => {
         reportProgress("checkpoint", "reading the workspace");
+        const known = request.kind === "turn" ? await halfWithout(this.#deps, request) : undefined;
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
+          known,
           signal: request.signal,
           storeContext: () => this.storeContext(catalog.thread(request.thread.name) as ThreadRow, request.context),
           publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
-          persist: (row) => this.#persist(row),
+          persist: (row) => persist(this.#deps, row),
         });
-        await pair.published;
+        persisted(this.#deps, await pair.published, pair.durable);
         return pair;
       }),
     );
@@ -84,7 +90,7 @@ export class Recorder {
     const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
     const parent = request.kind === "turn" ? this.#behindSteps(head) : head;
     await nextTurn();
-    const changes = await this.#changesSince(parent, captured);
+    const changes = await changesSince(this.#deps, parent, captured?.manifest);
     await nextTurn();
     fault("checkpoint.before-commit");
     const row = catalog.addCheckpoint(
@@ -112,7 +118,9 @@ export class Recorder {
       request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
-    if (captured !== null) describeFiles(this.#deps, thread.id, row);
+    if (captured !== null) this.#deps.standsAt.checkpoint = null;
+    // What was not captured are the files as they are all the same: states that wait belong to it, and cannot be returned to with it.
+    if (captured !== null || failure instanceof NotCaptured) describeFiles(this.#deps, thread.id, row);
     return row;
   }
 
@@ -133,6 +141,10 @@ export class Recorder {
     return objects.use(async () => {
       const thread = catalog.thread(name) as ThreadRow;
       const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+      if (!this.#deps.policy.steps) {
+        leaveFiles(this.#deps, thread.id, null);
+        return false;
+      }
       const capture = environment.capture();
       capture.durable.catch(ignore);
       let captured: Captured;
@@ -148,7 +160,7 @@ export class Recorder {
         return true;
       }
       const context = await this.storeContext(thread, null);
-      const changes = await this.#changesSince(head, captured);
+      const changes = await changesSince(this.#deps, head, captured.manifest);
       const row = catalog.addCheckpoint(
         {
           thread: thread.id,
@@ -173,25 +185,28 @@ export class Recorder {
         catalog.epoch(),
       );
       describeFiles(this.#deps, thread.id, row);
-      const durable = capture.durable.then(() => this.#persist(row));
-      durable.catch(ignore);
+      const durable = capture.durable.then(() => persist(this.#deps, row));
+      persisted(this.#deps, row, durable);
       track(durable);
       if (this.#deps.gate === "durable") await durable;
       return true;
     });
   }
 
-  async #persist(row: CheckpointRow): Promise<void> {
-    await this.#deps.objects.sync();
-    this.#deps.catalog.markDurable(row.id);
-    await this.#deps.syncLog();
-    fault("durable.committed");
-    reportDurable({ thread: row.thread_name, checkpoint: checkpointId(row) });
-  }
-
-  async #changesSince(parent: CheckpointRow | undefined, captured: Captured | null): Promise<FileChanges | null> {
-    if (parent === undefined || captured === null || parent.state === "not-restorable") return null;
-    return this.#deps.environment.diff(manifestOf(parent), captured.manifest);
+  /**
+   * Before the tools of a reply: captures a turn that was begun without, where its policy asks for it or safety needs it.
+   * @param calls undefined where the caller does not tell them
+   * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH
+   */
+  async ready(
+    row: CheckpointRow,
+    reply: { readonly tools: boolean; readonly calls: readonly ActionCall[] | undefined },
+    issued: number,
+  ): Promise<CheckpointRow> {
+    if (!needsCapture(this.#deps, row, reply)) return row;
+    const captured = await captureLate(this.#deps, row, issued);
+    this.#requireCaptured(captured);
+    return captured;
   }
 
   async storeContext(thread: ThreadRow, context: Context | null): Promise<StoredContext> {
@@ -216,10 +231,13 @@ export class Recorder {
   /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
   async settled(pair: Pair<CheckpointRow>): Promise<CheckpointRow> {
     const row = await (this.#deps.gate === "durable" ? pair.durable : pair.published);
-    if (row.state === "not-restorable" && this.#deps.onCaptureFailure === "stop") {
-      throw failed(checkpointId(row), row.reason ?? "", { checkpoint: checkpointId(row) });
-    }
+    this.#requireCaptured(row);
     return row;
+  }
+
+  #requireCaptured(row: CheckpointRow): void {
+    if (row.state !== "not-restorable" || isNotCaptured(row) || this.#deps.onCaptureFailure !== "stop") return;
+    throw failed(checkpointId(row), row.reason ?? "", { checkpoint: checkpointId(row) });
   }
 
   /**
@@ -236,13 +254,17 @@ export class Recorder {
 
   /** Looks at the files before tools run. Runs alone. */
   async look(row: CheckpointRow, mark: "running" | "ran"): Promise<void> {
-    const { catalog, environment, objects } = this.#deps;
-    if (row.state === "not-restorable") return;
+    const { catalog, objects } = this.#deps;
+    if (row.state === "not-restorable") {
+      // In which state they begin nobody knows; that the reply came, and that they do, is known.
+      catalog.markTools(row.id, "ran", null);
+      return;
+    }
     const start = performance.now();
     try {
       await objects.use(async () => {
-        const now = await environment.capture().captured;
-        catalog.markTools(row.id, mark, now.manifest);
+        const { manifest } = await lookAgain(this.#deps, row);
+        catalog.markTools(row.id, mark, manifest);
       });
     } catch {
       catalog.markTools(row.id, "unknown", null);
@@ -270,7 +292,3 @@ const failed = (what: string, why: string, details: Record<string, unknown> = {}
   });
 
 const ignore = (): void => {};
-
-function reasonOf(failure: unknown): string {
-  return failure instanceof Error ? failure.message.replace(/\.$/, "") : "the environment could not be captured";
-}

@@ -2,7 +2,7 @@
 import type { RunningTool } from "../coordinator/coordinator.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
-import { requireCheckpoint } from "./admissible.ts";
+import { requireCheckpoint, requireRestorable } from "./admissible.ts";
 import { alignThread } from "./align.ts";
 import { alignToStart } from "./align-start.ts";
 import type { Aligned, Boundary } from "./alignment.ts";
@@ -77,6 +77,7 @@ export class Standing {
       position && (await alignPosition(this.#deps, thread, position, run, { step, admit, move: follow, result }));
     if (aligned !== undefined) return aligned;
     const move = async (target: CheckpointRow, scope: "both" | "context"): Promise<void> => {
+      requireRestorable(this.#deps, target, scope);
       if (scope !== "context") await admit(target);
       await follow(target, scope);
     };

@@ -50,6 +50,12 @@ export function describePaths(paths: readonly string[]): string {
   return paths.length > pathsShown ? `${shown} and ${paths.length - pathsShown} more` : shown;
 }
 
+/** The answer of the `checkpoint` tool. */
+export function labelledText({ id, label, state, reason }: Checkpoint): string {
+  const but = state === "not-restorable" ? `, but it cannot be returned to: ${reason ?? "unknown"}` : "";
+  return `${id} is now called "${label}"${but}.`;
+}
+
 /** What a list shows of one checkpoint and of what was done from there. */
 export interface ListedCheckpoint {
   readonly checkpoint: Checkpoint;

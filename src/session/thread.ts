@@ -12,6 +12,7 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
+import { requireTogether } from "./align.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
@@ -42,6 +43,7 @@ import type {
   RewindResult,
   Serializer,
 } from "./types.ts";
+import { isNotCaptured } from "./uncaptured.ts";
 import { checkpointId, parseCheckpointId } from "./views.ts";
 
 export interface CheckpointOptions {
@@ -81,7 +83,7 @@ export class Thread {
     this.#recorder = new Recorder(deps, serializer);
     this.#rewinder = new Rewinder(deps, this.#tree, this.#recorder, serializer);
     this.#standing = new Standing(deps, name, { tree: this.#tree, recorder: this.#recorder, rewinder: this.#rewinder });
-    this.#effects = new Effects(deps, this.#tree);
+    this.#effects = new Effects(deps, this.#tree, () => this.checkpoint());
   }
 
   /** Counts the rewinds of the environment: what was issued in an older epoch is dropped. */
@@ -125,7 +127,7 @@ export class Thread {
 
   /**
    * Starts the pair of a model decision; call it, start the model call, and await `gate()` before any tool of the reply.
-   * @throws STALE_EPOCH when a rewind came after `options.epoch`
+   * @throws STALE_EPOCH when a rewind came after `options.epoch`; PAIR_DIVERGED behind the end of an environment that was last captured at an older checkpoint
    */
   async beginTurn(context: Context, options: TurnOptions = {}): Promise<Turn> {
     this.#endOpenTurn?.();
@@ -134,6 +136,7 @@ export class Thread {
     const thread = this.#tree.made();
     const issued = options.epoch ?? catalog.epoch();
     catalog.requireEpoch(issued);
+    requireTogether(this.#deps, thread);
     const anchor = options.anchor ?? null;
     const retried = this.#headAt(thread, anchor);
     const leaveModel = coordinator.enter("model");
@@ -171,7 +174,7 @@ export class Thread {
   #headAt(thread: ThreadRow, anchor: string | null): CheckpointRow | undefined {
     if (anchor === null || thread.head === null) return undefined;
     const head = this.#deps.catalog.checkpoint(thread.head) as CheckpointRow;
-    return head.anchor === anchor && head.state !== "not-restorable" ? head : undefined;
+    return head.anchor === anchor && (head.state !== "not-restorable" || isNotCaptured(head)) ? head : undefined;
   }
 
   /**

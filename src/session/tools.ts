@@ -37,6 +37,6 @@ export const listCheckpointsTool = {
 export const checkpointTool = {
   name: "checkpoint",
   description:
-    "Give the present moment a name, so that it is easy to find in list_checkpoints (for example before a risky step). Every step is recorded without this.",
+    "Give the present moment a name, so that it is easy to find in list_checkpoints and can be returned to (for example before a risky step). Ordinary steps are recorded without this.",
   schema: z.object({ label: z.string().describe("A few words, for example: tests green before the migration") }),
 } as const;

@@ -1,4 +1,5 @@
 // What the turns of a thread changed, what their checkpoints cost, and which calls were behind it: counted from what is recorded.
+import { type CaptureStats, captureStats } from "./capture-stats.ts";
 import type { Checkpoint, ToolAction } from "./types.ts";
 
 /** Which halves of the environment differ from the checkpoint before. */
@@ -42,6 +43,8 @@ export interface TurnStats {
   /** Of these: not restorable. */
   readonly notRestorable: number;
   readonly classes: Readonly<Record<TurnClass, ClassStats>>;
+  /** What was captured, and what that came to. */
+  readonly captures: CaptureStats;
   /** Those that changed most often come first. */
   readonly causes: readonly Cause[];
 }
@@ -86,6 +89,7 @@ export function turnStats(all: readonly Checkpoint[]): TurnStats {
     uncompared,
     notRestorable,
     classes,
+    captures: captureStats(all),
     causes: [...causes]
       .map(([call, cause]) => ({ call, ...cause }))
       .sort((a, b) => changed(b) - changed(a) || b.turns - a.turns || (a.call < b.call ? -1 : 1)),

@@ -1,8 +1,10 @@
 // A model decision under way: the pair is captured while the model thinks, and the reply's tools wait at its gate.
 import { performance } from "node:perf_hooks";
+import type { ActionCall } from "../coordinator/policy/actions.ts";
 import { beginEvent } from "../events.ts";
 import type { CheckpointRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
+import { manifestOf } from "./move.ts";
 import { replyName } from "./places.ts";
 import type { PairRequest, Recorder } from "./recorder.ts";
 import type { Activity, Checkpoint } from "./types.ts";
@@ -20,6 +22,7 @@ export interface TurnOptions {
 
 export interface GateOptions {
   readonly tools?: boolean;
+  readonly calls?: readonly ActionCall[] | undefined;
   readonly look?: "now" | "tool";
   readonly reply?: string | undefined;
 }
@@ -32,6 +35,8 @@ export interface Turn {
    * @param options.look when the files are looked at again, so that what a person changed meanwhile is not the agent's. "now": before this resolves. "tool": when
    * the first tool enters (`enterTool`), for adapters that enter every tool; a person may be asked in between. Default "now".
    * @param options.tools false when the reply calls no tool: what changes until the next turn is then somebody else's.
+   * @param options.calls the calls of the reply, with their arguments: where not every turn is captured, they say whether this one is, before they run. Where they are not
+   * told and tools run, they may be of any kind.
    * @param options.reply names the reply as boundaries are named: a conversation that has lost what came before it still stands there.
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`, STALE_EPOCH when a rewind came first, DISK_FULL
    */
@@ -69,9 +74,9 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
     async gate(options = {}) {
       const start = performance.now();
       try {
-        const row = await recorder.settled(pair);
+        const settled = await recorder.settled(pair);
         const settledMs = performance.now() - start;
-        await markTools(deps, recorder, row, options, request.issued);
+        const row = await beforeTools(deps, recorder, settled, options, request.issued);
         recorder.recordTimings(row, pair, settledMs, performance.now() - start);
         const checkpoint = view(row.id);
         told({ state: checkpoint.state, timings: checkpoint.timings });
@@ -104,7 +109,7 @@ export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number)
     stale,
     async gate(options = {}) {
       try {
-        await markTools(deps, recorder, row, options, issued);
+        await beforeTools(deps, recorder, row, options, issued);
         const checkpoint = view(row.id);
         told({ state: checkpoint.state });
         return checkpoint;
@@ -125,15 +130,20 @@ export function resumeTurn(parts: TurnParts, row: CheckpointRow, issued: number)
 }
 
 /** @throws STALE_EPOCH when a rewind came before, or meanwhile */
-async function markTools(
+async function beforeTools(
   deps: SessionDeps,
   recorder: Recorder,
-  row: CheckpointRow,
-  { tools = true, look = "now", reply }: GateOptions,
+  begun: CheckpointRow,
+  { tools = true, look = "now", calls, reply }: GateOptions,
   issued: number,
-): Promise<void> {
-  deps.catalog.requireEpoch(issued);
-  await recorder.markTools(row, tools, look);
-  deps.catalog.requireEpoch(issued);
-  if (reply !== undefined) deps.catalog.nameState(row.thread, replyName(reply), row.id);
+): Promise<CheckpointRow> {
+  const { catalog } = deps;
+  catalog.requireEpoch(issued);
+  const row = await recorder.ready(begun, { tools, calls }, issued);
+  // What was captured just now is what tools begin with.
+  if (row.state !== begun.state && tools && look === "now") catalog.markTools(row.id, "ran", manifestOf(row));
+  else await recorder.markTools(row, tools, look);
+  catalog.requireEpoch(issued);
+  if (reply !== undefined) catalog.nameState(row.thread, replyName(reply), row.id);
+  return row;
 }

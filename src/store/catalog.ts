@@ -7,6 +7,7 @@ import { checkpointSelect, openLines } from "./lines.ts";
 import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
+  EnvironmentHalf,
   IntentRow,
   LessonRow,
   ManifestRow,
@@ -214,6 +215,23 @@ export function openCatalog(sql: Sql, environment: string) {
         return added;
       });
       return lines.checkpoint(id) as CheckpointRow;
+    },
+    /** One transaction: a checkpoint of the conversation alone gets its other half (F-18). False where it has one, or the head has moved on. */
+    complete(id: number, half: EnvironmentHalf, issued: number): boolean {
+      return transaction(() => {
+        requireEpoch(issued);
+        const isHead = get("SELECT 1 FROM thread WHERE head = ?", id) !== undefined;
+        if (!isHead || lines.checkpoint(id)?.state !== "not-restorable") return false;
+        run(
+          "UPDATE checkpoint SET state = 'captured', reason = NULL, manifest = ?, changes = ?, problems = ?, timings = ? WHERE id = ?",
+          addManifest(half.manifest),
+          half.changes === null ? null : JSON.stringify(half.changes),
+          JSON.stringify(half.problems),
+          JSON.stringify(half.timings),
+          id,
+        );
+        return true;
+      });
     },
     markDurable: (id: number): void => {
       run("UPDATE checkpoint SET state = 'durable' WHERE id = ? AND state = 'captured'", id);

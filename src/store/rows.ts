@@ -105,6 +105,11 @@ export interface NewCheckpoint {
   readonly effectsUpTo?: number | null;
 }
 
+/** What a checkpoint of the conversation alone gets later. */
+export type EnvironmentHalf = Pick<NewCheckpoint, "changes" | "problems" | "timings"> & {
+  readonly manifest: ManifestRow;
+};
+
 export interface RewindRow {
   readonly id: number;
   readonly thread: number;
