@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { atOnce } from "./coordinator/jobs.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import { fidelityBit } from "./environment/directory/entry.ts";
 import { openPosix } from "./environment/directory/open-posix.ts";
@@ -183,6 +184,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     objects,
     environment,
     coordinator: makeCoordinator(),
+    jobs: atOnce,
     syncLog: async () => {},
     gate: "captured",
     onCaptureFailure: "continue",

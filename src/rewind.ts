@@ -2,6 +2,8 @@
 import { existsSync } from "node:fs";
 import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { limitsOf, openEngine } from "./coordinator/engine/open.ts";
+import { devicesOf, jobsOf } from "./coordinator/jobs.ts";
 import type { Applied, ApplyOptions } from "./environment/environment.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
@@ -73,6 +75,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const self = branches.at(id);
   if (self !== undefined && self.state !== "open") throw ended(self.id, self.state);
   const lock = await takeHold(store, id, chosen.takeOver);
+  const engine = openEngine(store.layout.locks, limitsOf(chosen.engine));
   try {
     const { catalog, objects } = store.open(id);
     const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
@@ -89,6 +92,12 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       void settled.then(() => background.delete(settled));
     };
     let open = true;
+    const jobs = jobsOf({
+      engine,
+      environment: id,
+      device: devicesOf(kind === "sandbox" ? store.layout.root : workspace, store.layout.root),
+      waiting: chosen.engine.waiting,
+    });
     const deps: SessionDeps = {
       catalog,
       objects,
@@ -99,7 +108,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
         // The intent may be that of a holder which has replaced this one.
         catalog.requireHolder();
         if (catalog.openIntents().length > 0) await recover(deps);
-      }),
+      }, jobs.hurry),
+      jobs,
       async syncLog() {
         await store.syncLog();
         warnAbove(limit, store.sql, store.layout);
@@ -202,6 +212,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       performControl(deps, { prune, seal, apply, verify, export: exportTo }, forks.make, request, mayBegin),
     );
     const durable = async (): Promise<void> => {
+      jobs.hurry();
       await Promise.all(persisting);
       await store.syncLog();
     };
@@ -215,14 +226,17 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
           hint: "Nothing is lost; run gc again.",
         }),
       );
+      jobs.hurry();
       await control.close();
       await deps.coordinator.exclusive(async () => {});
+      jobs.hurry();
       await Promise.all(background);
       try {
         await environment.close();
         await objects.settled();
         await store.settled();
       } finally {
+        await engine.close();
         lock.release();
         store.close();
         unlisten();
@@ -257,6 +271,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     return { rewind, deps };
   } catch (error) {
+    await engine.close();
     lock.release();
     throw asWriteFailure(error, "the store");
   }

@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Capture, Captured, Environment } from "../environment/environment.ts";
 import { withEvent } from "../events.ts";
+import { captureJob, type Jobs } from "./jobs.ts";
 
 export interface StoredHalf {
   /** Bytes written for the conversation. */
@@ -11,6 +12,7 @@ export interface StoredHalf {
 
 export interface PairSteps<Context extends StoredHalf, Row> {
   readonly environment: Environment;
+  readonly jobs: Jobs;
   /** Ends the wait with a failed environment half; the agent goes on without it. */
   readonly signal: AbortSignal | undefined;
   storeContext(): Promise<Context>;
@@ -25,6 +27,8 @@ export interface Pair<Row> {
   readonly published: Promise<Row>;
   /** The row once both halves are durable. */
   readonly durable: Promise<Row>;
+  /** Somebody waits for it. */
+  promote(until: "captured" | "durable"): void;
   /** Milliseconds of work until published; 0 before. */
   readonly workMs: () => number;
 }
@@ -33,10 +37,9 @@ export interface Pair<Row> {
 export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Context, Row>): Pair<Row> {
   const start = performance.now();
   let workMs = 0;
-  const { environment } = steps;
-  const capture = environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
+  const { environment, jobs, signal } = steps;
+  const capture = captureJob(jobs, environment, { signal });
   const captured = observed(environment, capture);
-  capture.durable.catch(() => {});
   const published = (async () => {
     const [half, conversation] = await Promise.allSettled([captured, nextTurn().then(steps.storeContext)]);
     if (conversation.status === "rejected") throw conversation.reason;
@@ -45,17 +48,32 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
     workMs = performance.now() - start;
     return steps.publish(conversation.value, found, failure, workMs);
   })();
+  let promoteDurable = (): void => {};
+  let hurried = false;
   const durable = published.then(async (row) => {
-    await Promise.allSettled([capture.durable, nextTurn()]);
-    await steps.persist(row);
+    const job = capture.persist(() => steps.persist(row));
+    promoteDurable = job.promote;
+    if (hurried) job.promote();
+    await job.result;
     return row;
   });
+  published.catch(capture.letGo);
   durable.catch(() => {});
-  return { published, durable, workMs: () => workMs };
+  return {
+    published,
+    durable,
+    promote(until) {
+      capture.promote();
+      if (until === "captured") return;
+      hurried = true;
+      promoteDurable();
+    },
+    workMs: () => workMs,
+  };
 }
 
 /** A capture of a pair, told to whoever listens. */
-export function observed({ kind }: Environment, { captured }: Capture): Promise<Captured> {
+export function observed({ kind }: Environment, { captured }: Pick<Capture, "captured">): Promise<Captured> {
   return withEvent(
     "capture",
     { environment: kind },

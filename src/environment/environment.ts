@@ -69,6 +69,12 @@ export interface Capture {
   readonly durable: Promise<void>;
 }
 
+export interface CaptureOptions {
+  readonly signal?: AbortSignal;
+  /** What makes the state durable waits for it: others share the disk. Never rejects. */
+  readonly mayPersist?: Promise<void>;
+}
+
 export interface RestoreOptions {
   /** Display-form paths that keep their present state. */
   readonly keep?: ReadonlySet<string>;
@@ -245,7 +251,7 @@ export interface Environment {
   readonly kind: string;
   readonly capabilities: Capabilities;
   probe(): Promise<ProbeResult>;
-  capture(options?: { readonly signal?: AbortSignal }): Capture;
+  capture(options?: CaptureOptions): Capture;
   restore(manifest: Manifest, options?: RestoreOptions): Promise<Restored>;
   /** What differs between two states that were captured here. */
   diff(from: Manifest, to: Manifest): Promise<FileChanges>;

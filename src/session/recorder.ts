@@ -1,6 +1,7 @@
 // Records the pairs of a thread: starts them, publishes them in one transaction, sees them to the disk.
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { captureJob } from "../coordinator/jobs.ts";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
 import type { Captured, FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
@@ -44,17 +45,24 @@ export class Recorder {
   }
 
   begin(request: PairRequest): Pair<CheckpointRow> {
-    const { catalog, environment, coordinator, objects, track } = this.#deps;
+    const { catalog, environment, coordinator, jobs, objects, track } = this.#deps;
+    let wanted: "captured" | "durable" | undefined;
+    let begun: Pair<CheckpointRow> | undefined;
     const started = coordinator.exclusive(() =>
       objects.use(async () => {
+        // The turn pays for what it finds waiting for the disk: nothing piles up.
+        await jobs.room();
         reportProgress("checkpoint", "reading the workspace");
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
+          jobs,
           signal: request.signal,
           storeContext: () => this.storeContext(catalog.thread(request.thread.name) as ThreadRow, request.context),
           publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
           persist: (row) => this.#persist(row),
         });
+        begun = pair;
+        if (wanted !== undefined) pair.promote(wanted);
         await pair.published;
         return pair;
       }),
@@ -69,7 +77,11 @@ export class Recorder {
     published.catch(ignore);
     durable.catch(ignore);
     track(durable);
-    return { published, durable, workMs: () => workMs };
+    const promote: Pair<CheckpointRow>["promote"] = (until) => {
+      wanted = until;
+      begun?.promote(until);
+    };
+    return { published, durable, promote, workMs: () => workMs };
   }
 
   async #publish(
@@ -129,12 +141,13 @@ export class Recorder {
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`
    */
   step(name: string): Promise<boolean> {
-    const { catalog, environment, objects, track } = this.#deps;
-    return objects.use(async () => {
+    const { catalog, environment, jobs, objects, track } = this.#deps;
+    let letGo = ignore;
+    const stepped = objects.use(async () => {
       const thread = catalog.thread(name) as ThreadRow;
       const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
-      const capture = environment.capture();
-      capture.durable.catch(ignore);
+      const capture = captureJob(jobs, environment, { promoted: true });
+      letGo = capture.letGo;
       let captured: Captured;
       try {
         captured = await capture.captured;
@@ -145,6 +158,7 @@ export class Recorder {
       }
       if (head !== undefined && isSame(head, captured)) {
         describeFiles(this.#deps, thread.id, head);
+        capture.letGo();
         return true;
       }
       const context = await this.storeContext(thread, null);
@@ -173,12 +187,17 @@ export class Recorder {
         catalog.epoch(),
       );
       describeFiles(this.#deps, thread.id, row);
-      const durable = capture.durable.then(() => this.#persist(row));
-      durable.catch(ignore);
-      track(durable);
-      if (this.#deps.gate === "durable") await durable;
+      const durable = capture.persist(() => this.#persist(row));
+      durable.result.catch(ignore);
+      track(durable.result);
+      if (this.#deps.gate === "durable") {
+        durable.promote();
+        await durable.result;
+      }
       return true;
     });
+    stepped.catch(() => letGo());
+    return stepped;
   }
 
   async #persist(row: CheckpointRow): Promise<void> {
@@ -215,7 +234,9 @@ export class Recorder {
 
   /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
   async settled(pair: Pair<CheckpointRow>): Promise<CheckpointRow> {
-    const row = await (this.#deps.gate === "durable" ? pair.durable : pair.published);
+    const { gate } = this.#deps;
+    pair.promote(gate);
+    const row = await (gate === "durable" ? pair.durable : pair.published);
     if (row.state === "not-restorable" && this.#deps.onCaptureFailure === "stop") {
       throw failed(checkpointId(row), row.reason ?? "", { checkpoint: checkpointId(row) });
     }
@@ -236,13 +257,13 @@ export class Recorder {
 
   /** Looks at the files before tools run. Runs alone. */
   async look(row: CheckpointRow, mark: "running" | "ran"): Promise<void> {
-    const { catalog, environment, objects } = this.#deps;
+    const { catalog, environment, jobs, objects } = this.#deps;
     if (row.state === "not-restorable") return;
     const start = performance.now();
     try {
       await objects.use(async () => {
-        const now = await environment.capture().captured;
-        catalog.markTools(row.id, mark, now.manifest);
+        const look = jobs.run("capture", () => environment.capture().captured, { promoted: true });
+        catalog.markTools(row.id, mark, (await look.result).manifest);
       });
     } catch {
       catalog.markTools(row.id, "unknown", null);

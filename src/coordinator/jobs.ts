@@ -1,0 +1,93 @@
+// What one environment asks of the engine.
+import { statSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Captured, Environment } from "../environment/environment.ts";
+import type { Engine, Job, JobKind } from "./engine/engine.ts";
+
+export interface JobOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Somebody waits for it from the beginning. */
+  readonly promoted?: boolean;
+}
+
+export interface Jobs {
+  run<T>(kind: JobKind, work: () => Promise<T>, options?: JobOptions): Job<T>;
+  /** Somebody waits for everything that this environment has under way. */
+  hurry(): void;
+  /** What is to be waited for before another state is captured: so much waits to be made durable already. Undefined when nothing is. */
+  room(): Promise<void> | undefined;
+}
+
+/** Everything at once, for who only reads. */
+export const atOnce: Jobs = {
+  run: (_kind, work) => ({ result: work(), promote() {}, waitedMs: () => 0 }),
+  hurry() {},
+  room: () => undefined,
+};
+
+export interface JobPlace {
+  readonly engine: Engine;
+  /** Id of the environment. */
+  readonly environment: string;
+  readonly device: (kind: JobKind) => string;
+  /** How many captured states may wait to be made durable. */
+  readonly waiting: number;
+}
+
+export const jobsOf = ({ engine, environment, device, waiting }: JobPlace): Jobs => ({
+  run: (kind, work, options) => engine.run({ ...options, kind, environment, device: device(kind) }, work),
+  hurry: () => engine.hurry(environment),
+  // With the one that it makes there are so many again.
+  room: () => engine.room(environment, waiting - 1),
+});
+
+/** Device of each kind of work: a capture's is that of `captured`, or of `stored` where there is no such folder. */
+export function devicesOf(captured: string, stored: string): JobPlace["device"] {
+  const store = deviceOf(stored) ?? "";
+  const capture = deviceOf(captured) ?? store;
+  return (kind) => (kind === "persist" ? store : capture);
+}
+
+const deviceOf = (path: string): string | undefined =>
+  statSync(path, { bigint: true, throwIfNoEntry: false })?.dev.toString();
+
+/** A capture of which both halves have their turns. */
+export interface CaptureJob {
+  readonly captured: Promise<Captured>;
+  promote(): void;
+  /** Runs `work` when the state is durable, or could not be captured; rejects where it could not be made durable. */
+  persist(work: () => Promise<void>): Job<void>;
+  /** It is not waited for until it is durable. */
+  letGo(): void;
+}
+
+export function captureJob(jobs: Jobs, environment: Environment, { signal, promoted }: JobOptions = {}): CaptureJob {
+  let letGo = (): void => {};
+  const mayPersist = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  let durable = Promise.resolve();
+  const work = (): Promise<Captured> => {
+    const capture = environment.capture({ mayPersist, ...(signal === undefined ? {} : { signal }) });
+    capture.durable.catch(() => {});
+    durable = capture.captured.then(
+      () => capture.durable,
+      () => {},
+    );
+    durable.catch(() => {});
+    return capture.captured;
+  };
+  const job = jobs.run("capture", work, { signal, ...(promoted === undefined ? {} : { promoted }) });
+  job.result.catch(() => {});
+  return {
+    captured: job.result,
+    promote: job.promote,
+    letGo,
+    persist: (then) =>
+      jobs.run("persist", async () => {
+        letGo();
+        await Promise.all([durable, nextTurn()]);
+        await then();
+      }),
+  };
+}
