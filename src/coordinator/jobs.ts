@@ -1,7 +1,7 @@
 // What one environment asks of the engine.
 import { statSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Captured, Environment } from "../environment/environment.ts";
+import type { Capture, Captured, Environment } from "../environment/environment.ts";
 import type { Engine, Job, JobKind } from "./engine/engine.ts";
 
 export interface JobOptions {
@@ -61,7 +61,13 @@ export interface CaptureJob {
   letGo(): void;
 }
 
-export function captureJob(jobs: Jobs, environment: Environment, { signal, promoted }: JobOptions = {}): CaptureJob {
+/** @param follow of the capture, when its turn has come */
+export function captureJob(
+  jobs: Jobs,
+  environment: Environment,
+  { signal, promoted }: JobOptions = {},
+  follow: (capture: Capture) => Promise<Captured> = ({ captured }) => captured,
+): CaptureJob {
   let letGo = (): void => {};
   const mayPersist = new Promise<void>((resolve) => {
     letGo = resolve;
@@ -75,7 +81,7 @@ export function captureJob(jobs: Jobs, environment: Environment, { signal, promo
       () => {},
     );
     durable.catch(() => {});
-    return capture.captured;
+    return follow(capture);
   };
   const job = jobs.run("capture", work, { signal, ...(promoted === undefined ? {} : { promoted }) });
   job.result.catch(() => {});

@@ -38,10 +38,9 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
   const start = performance.now();
   let workMs = 0;
   const { environment, jobs, signal } = steps;
-  const capture = captureJob(jobs, environment, { signal });
-  const captured = observed(environment, capture);
+  const capture = captureJob(jobs, environment, { signal }, (one) => observed(environment, one));
   const published = (async () => {
-    const [half, conversation] = await Promise.allSettled([captured, nextTurn().then(steps.storeContext)]);
+    const [half, conversation] = await Promise.allSettled([capture.captured, nextTurn().then(steps.storeContext)]);
     if (conversation.status === "rejected") throw conversation.reason;
     const found = half.status === "fulfilled" ? half.value : null;
     const failure = half.status === "rejected" ? half.reason : undefined;
@@ -73,7 +72,7 @@ export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Cont
 }
 
 /** A capture of a pair, told to whoever listens. */
-export function observed({ kind }: Environment, { captured }: Pick<Capture, "captured">): Promise<Captured> {
+export function observed({ kind }: Environment, { captured }: Capture): Promise<Captured> {
   return withEvent(
     "capture",
     { environment: kind },
