@@ -20,6 +20,7 @@ afterEach(() => {
 export interface EngineProcessOptions {
   readonly folder: string;
   readonly perDevice: number;
+  /** Default: longer than a busy machine leaves a process alone. */
   readonly silenceMs?: number;
   readonly retryMs?: number;
 }
@@ -29,7 +30,7 @@ export class EngineProcess {
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
 
-  constructor({ folder, perDevice, silenceMs = 400, retryMs = 200 }: EngineProcessOptions) {
+  constructor({ folder, perDevice, silenceMs = 3_000, retryMs = 200 }: EngineProcessOptions) {
     const limits = { perDevice, all: 100 };
     const given = [
       { capture: limits, persist: limits },
