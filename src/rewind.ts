@@ -212,8 +212,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       performControl(deps, { prune, seal, apply, verify, export: exportTo }, forks.make, request, mayBegin),
     );
     const durable = async (): Promise<void> => {
-      jobs.hurry();
-      await Promise.all(persisting);
+      const done = Promise.all(persisting);
+      jobs.hurry(done);
+      await done;
       await store.syncLog();
     };
     const { onTerminate: terminable } = chosen;
@@ -226,11 +227,13 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
           hint: "Nothing is lost; run gc again.",
         }),
       );
-      jobs.hurry();
-      await control.close();
-      await deps.coordinator.exclusive(async () => {});
-      jobs.hurry();
-      await Promise.all(background);
+      const settled = (async () => {
+        await control.close();
+        await deps.coordinator.exclusive(async () => {});
+        await Promise.all(background);
+      })();
+      jobs.hurry(settled);
+      await settled;
       try {
         await environment.close();
         await objects.settled();

@@ -12,17 +12,17 @@ export interface JobOptions {
 
 export interface Jobs {
   run<T>(kind: JobKind, work: () => Promise<T>, options?: JobOptions): Job<T>;
-  /** Somebody waits for everything that this environment has under way. */
-  hurry(): void;
-  /** What is to be waited for before another state is captured: so much waits to be made durable already. Undefined when nothing is. */
-  room(): Promise<void> | undefined;
+  /** Somebody waits for everything that this environment has under way, and for what is added to it until `until` settles. */
+  hurry(until?: Promise<unknown>): void;
+  /** Resolves when another state may be captured: no more wait to be made durable than may; or when the signal comes. */
+  room(signal?: AbortSignal): Promise<void>;
 }
 
 /** Everything at once, for who only reads. */
 export const atOnce: Jobs = {
   run: (_kind, work) => ({ result: work(), promote() {}, waitedMs: () => 0 }),
   hurry() {},
-  room: () => undefined,
+  room: async () => {},
 };
 
 export interface JobPlace {
@@ -34,12 +34,31 @@ export interface JobPlace {
   readonly waiting: number;
 }
 
-export const jobsOf = ({ engine, environment, device, waiting }: JobPlace): Jobs => ({
-  run: (kind, work, options) => engine.run({ ...options, kind, environment, device: device(kind) }, work),
-  hurry: () => engine.hurry(environment),
-  // With the one that it makes there are so many again.
-  room: () => engine.room(environment, waiting - 1),
-});
+export function jobsOf({ engine, environment, device, waiting }: JobPlace): Jobs {
+  let waitedFor = 0;
+  return {
+    run(kind, work, { signal, promoted = false } = {}) {
+      const first = promoted || waitedFor > 0;
+      return engine.run({ kind, environment, device: device(kind), signal, promoted: first }, work);
+    },
+    hurry(until) {
+      engine.hurry(environment);
+      if (until === undefined) return;
+      waitedFor++;
+      const done = (): void => void waitedFor--;
+      until.then(done, done);
+    },
+    async room(signal) {
+      // With the one that is captured then there are as many again.
+      const room = engine.room(environment, waiting - 1);
+      if (room === undefined || signal?.aborted === true) return;
+      const aborted = new Promise<void>((resolve) =>
+        signal?.addEventListener("abort", () => resolve(), { once: true }),
+      );
+      await Promise.race([room, aborted]);
+    },
+  };
+}
 
 /** Device of each kind of work: a capture's is that of `captured`, or of `stored` where there is no such folder. */
 export function devicesOf(captured: string, stored: string): JobPlace["device"] {
@@ -83,7 +102,7 @@ export function captureJob(
     durable.catch(() => {});
     return follow(capture);
   };
-  const job = jobs.run("capture", work, { signal, ...(promoted === undefined ? {} : { promoted }) });
+  const job = jobs.run("capture", work, { signal, promoted: promoted === true });
   job.result.catch(() => {});
   return {
     captured: job.result,

@@ -48,10 +48,10 @@ export class Recorder {
     const { catalog, environment, coordinator, jobs, objects, track } = this.#deps;
     let wanted: "captured" | "durable" | undefined;
     let begun: Pair<CheckpointRow> | undefined;
-    const started = coordinator.exclusive(() =>
-      objects.use(async () => {
-        // The turn pays for what it finds waiting for the disk: nothing piles up.
-        await jobs.room();
+    const started = coordinator.exclusive(async () => {
+      // The turn pays for what it finds waiting for the disk: nothing piles up.
+      await jobs.room(request.signal);
+      return objects.use(async () => {
         reportProgress("checkpoint", "reading the workspace");
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
@@ -65,8 +65,8 @@ export class Recorder {
         if (wanted !== undefined) pair.promote(wanted);
         await pair.published;
         return pair;
-      }),
-    );
+      });
+    });
     const published = started.then((pair) => pair.published);
     // `started` resolves when the pair is published: what is durable waits behind it, not inside of it.
     const durable = started.then((pair) => pair.durable);
