@@ -6,6 +6,8 @@ import { createInterface } from "node:readline";
 import { afterEach } from "vitest";
 import type { JobRequest } from "../../src/coordinator/engine/engine.ts";
 import { engineFile } from "./library.ts";
+// Hooks run the last first: sessions that wait for one of these processes end behind it.
+import "./workspace.ts";
 
 export type Said = Readonly<Partial<Record<"granted" | "ended" | "role" | "reason", string>>>;
 
