@@ -44,6 +44,7 @@ export const rules = {
   "src/store/": [],
   "src/environment/": ["src/store/", "src/native.ts"],
   "src/coordinator/": ["src/environment/environment.ts"],
+  "src/coordinator/engine/": ["src/store/lock.ts", "src/store/socket.ts"],
   "src/session/": ["src/coordinator/", "src/environment/environment.ts", "src/store/"],
   "src/bundle/": ["src/store/", "src/environment/", "src/native.ts", "src/workspace.ts"],
   "src/wire/": [],

@@ -52,6 +52,35 @@ export interface DurableEvent {
   readonly checkpoint: string;
 }
 
+/** A job of an environment, on a host that many share: its capture, what makes that durable, or a rewind. */
+export interface JobEvent {
+  readonly job: "capture" | "persist" | "restore";
+  /** Its id in the store. */
+  readonly environment: string;
+  /** Milliseconds until now. */
+  readonly waitedMs: number;
+}
+
+/** Its turn has come. */
+export interface GrantedEvent extends JobEvent {
+  /** Somebody waited for it. */
+  readonly promoted: boolean;
+}
+
+/** Who says when the jobs of this process run, from now on. */
+export interface EngineEvent {
+  /** The store's folder of locks. */
+  readonly locks: string;
+  /** "grants": this process, for all of the host. "asks": another one. "alone": this one, for itself only, until it is tried again. */
+  readonly role: "grants" | "asks" | "alone";
+  /**
+   * Of "alone", the other process: "nobody" can be reached, it is "silent", what it says is "senseless", or it is of another "version". Of "grants": "unreachable",
+   * no other process can ask it, for `error`.
+   */
+  readonly reason?: "nobody" | "silent" | "senseless" | "version" | "unreachable";
+  readonly error?: unknown;
+}
+
 interface Events {
   readonly turn: TurnEvent;
   readonly capture: CaptureEvent;
@@ -65,6 +94,9 @@ const operations = {
 } as const;
 
 const durable = channel("agentrewind:checkpoint:durable");
+const promoted = channel("agentrewind:job:promoted");
+const granted = channel("agentrewind:job:granted");
+const engine = channel("agentrewind:engine");
 
 /** Call the result once, with what the end knows; later calls do nothing. Who listens to an end was told of its start. */
 export function beginEvent<Name extends keyof Events>(
@@ -102,4 +134,16 @@ export async function withEvent<Name extends keyof Events, T>(
 
 export function reportDurable(event: DurableEvent): void {
   if (durable.hasSubscribers) durable.publish(event);
+}
+
+export function reportPromoted(event: JobEvent): void {
+  if (promoted.hasSubscribers) promoted.publish(event);
+}
+
+export function reportGranted(event: GrantedEvent): void {
+  if (granted.hasSubscribers) granted.publish(event);
+}
+
+export function reportEngine(event: EngineEvent): void {
+  if (engine.hasSubscribers) engine.publish(event);
 }

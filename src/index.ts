@@ -29,7 +29,15 @@ export type {
   RestoreOptions,
 } from "./environment/environment.ts";
 export { type ErrorCode, errorCodes, isRewindError, RewindError } from "./errors.ts";
-export type { CaptureEvent, DurableEvent, RewindEvent, TurnEvent } from "./events.ts";
+export type {
+  CaptureEvent,
+  DurableEvent,
+  EngineEvent,
+  GrantedEvent,
+  JobEvent,
+  RewindEvent,
+  TurnEvent,
+} from "./events.ts";
 export type { OpenOptions } from "./open-options.ts";
 export type { Branch, BranchInfo, BranchSource, ExportRequest, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
 export type { Progress } from "./progress.ts";

@@ -55,9 +55,26 @@ export interface OpenOptions extends EffectOptions {
   readonly onTerminate?: { readonly deadlineMs: number };
   /** Bytes of the whole store above which this process warns once. 0: never. Default: `AGENTREWIND_SOFT_LIMIT`, else 20 GiB. */
   readonly softLimit?: number;
+  /**
+   * How many captures and rewinds (`capture`), and how many flushes to the disk (`persist`), run at once, on one device and in all, of all processes that share the store: the limits of
+   * the process that opened it first are in force. Default: as many captures as there are processors and at least 2, 2 flushes a device. `waiting`: how many checkpoints of this workspace may
+   * wait for the disk before the next turn waits for them; default 1.
+   */
+  readonly engine?: EngineOptions;
   /** Allows `/`, the home folder and its ancestors as workspace. */
   readonly allowBroadWorkspace?: boolean;
 }
+
+export interface EngineOptions {
+  readonly capture?: { readonly perDevice?: number; readonly all?: number };
+  readonly persist?: { readonly perDevice?: number; readonly all?: number };
+  readonly waiting?: number;
+}
+
+const atLeastOne = z.int().min(1);
+const kindLimits = z
+  .strictObject({ perDevice: atLeastOne.exactOptional(), all: atLeastOne.exactOptional() })
+  .optional();
 
 const optionsSchema = z.strictObject({
   workspace: z.string().min(1),
@@ -96,6 +113,7 @@ const optionsSchema = z.strictObject({
     })
     .optional(),
   softLimit: z.int().min(0).optional(),
+  engine: z.strictObject({ capture: kindLimits, persist: kindLimits, waiting: atLeastOne.default(1) }).prefault({}),
   allowBroadWorkspace: z.boolean().default(false),
 });
 

@@ -2,6 +2,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { atOnce } from "./coordinator/jobs.ts";
 import { capturePolicy } from "./coordinator/policy/option.ts";
 import { openDirectory } from "./environment/directory/directory.ts";
 import { fidelityBit } from "./environment/directory/entry.ts";
@@ -184,6 +185,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     objects,
     environment,
     coordinator: makeCoordinator(),
+    jobs: atOnce,
     syncLog: async () => {},
     gate: "captured",
     onCaptureFailure: "continue",

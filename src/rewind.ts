@@ -2,6 +2,8 @@
 import { existsSync } from "node:fs";
 import { exportThread } from "./bundles.ts";
 import { makeCoordinator } from "./coordinator/coordinator.ts";
+import { limitsOf, openEngine } from "./coordinator/engine/open.ts";
+import { devicesOf, jobsOf } from "./coordinator/jobs.ts";
 import { capturePolicy } from "./coordinator/policy/option.ts";
 import type { Applied, ApplyOptions } from "./environment/environment.ts";
 import { kindOf, openEnvironment } from "./environments.ts";
@@ -74,6 +76,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const self = branches.at(id);
   if (self !== undefined && self.state !== "open") throw ended(self.id, self.state);
   const lock = await takeHold(store, id, chosen.takeOver);
+  const engine = openEngine(store.layout.locks, limitsOf(chosen.engine));
   try {
     const { catalog, objects } = store.open(id);
     const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
@@ -91,6 +94,12 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     let open = true;
     const rules = effectRules(chosen);
+    const jobs = jobsOf({
+      engine,
+      environment: id,
+      device: devicesOf(kind === "sandbox" ? store.layout.root : workspace, store.layout.root),
+      waiting: chosen.engine.waiting,
+    });
     const deps: SessionDeps = {
       catalog,
       objects,
@@ -101,7 +110,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
         // The intent may be that of a holder which has replaced this one.
         catalog.requireHolder();
         if (catalog.openIntents().length > 0) await recover(deps);
-      }),
+      }, jobs.hurry),
+      jobs,
       async syncLog() {
         await store.syncLog();
         warnAbove(limit, store.sql, store.layout);
@@ -209,7 +219,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       performControl(deps, { prune, seal, apply, verify, export: exportTo }, forks.make, request, mayBegin),
     );
     const durable = async (): Promise<void> => {
-      await Promise.all(persisting);
+      const done = Promise.all(persisting);
+      jobs.hurry(done);
+      await done;
       await store.syncLog();
     };
     const { onTerminate: terminable } = chosen;
@@ -222,14 +234,19 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
           hint: "Nothing is lost; run gc again.",
         }),
       );
-      await control.close();
-      await deps.coordinator.exclusive(async () => {});
-      await Promise.all(background);
+      const settled = (async () => {
+        await control.close();
+        await deps.coordinator.exclusive(async () => {});
+        await Promise.all(background);
+      })();
+      jobs.hurry(settled);
+      await settled;
       try {
         await environment.close();
         await objects.settled();
         await store.settled();
       } finally {
+        await engine.close();
         lock.release();
         store.close();
         unlisten();
@@ -264,6 +281,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     return { rewind, deps };
   } catch (error) {
+    await engine.close();
     lock.release();
     throw asWriteFailure(error, "the store");
   }

@@ -58,9 +58,16 @@ interface Frame {
   readonly control: AbortController;
 }
 
-/** @param settle runs before each exclusive work: finishes what an earlier one had to leave half done */
-export function makeCoordinator(settle: () => Promise<void> = async () => {}): Coordinator {
+/**
+ * @param settle runs before each exclusive work: finishes what an earlier one had to leave half done
+ * @param hurry called when exclusive work has to wait for such work
+ */
+export function makeCoordinator(
+  settle: () => Promise<void> = async () => {},
+  hurry: () => void = () => {},
+): Coordinator {
   let tail: Promise<unknown> = Promise.resolve();
+  let ahead = 0;
   let running = 0;
   let tools = 0;
   const toolsEnded: (() => void)[] = [];
@@ -70,8 +77,10 @@ export function makeCoordinator(settle: () => Promise<void> = async () => {}): C
   const endable = new Set<Frame>();
 
   const exclusive = <T>(work: () => Promise<T>): Promise<T> => {
+    if (ahead++ > 0) hurry();
     const result = tail.then(settle).then(work);
-    tail = result.catch(() => {});
+    const ended = (): void => void ahead--;
+    tail = result.then(ended, ended);
     return result;
   };
 

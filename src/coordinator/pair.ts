@@ -3,6 +3,7 @@ import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Capture, Captured, Environment } from "../environment/environment.ts";
 import { withEvent } from "../events.ts";
+import { captureJob, type Jobs, knownJob } from "./jobs.ts";
 
 export interface StoredHalf {
   /** Bytes written for the conversation. */
@@ -13,6 +14,7 @@ export interface PairSteps<Context extends StoredHalf, Row> {
   readonly environment: Environment;
   /** The environment's half where it is known without a capture; a `captured` that rejects says why there is none. Default: a capture that begins now. */
   readonly known?: Capture | undefined;
+  readonly jobs: Jobs;
   /** Ends the wait with a failed environment half; the agent goes on without it. */
   readonly signal: AbortSignal | undefined;
   storeContext(): Promise<Context>;
@@ -27,6 +29,8 @@ export interface Pair<Row> {
   readonly published: Promise<Row>;
   /** The row once both halves are durable. */
   readonly durable: Promise<Row>;
+  /** Somebody waits for it. */
+  promote(until: "captured" | "durable"): void;
   /** Milliseconds of work until published; 0 before. */
   readonly workMs: () => number;
 }
@@ -35,25 +39,41 @@ export interface Pair<Row> {
 export function beginPair<Context extends StoredHalf, Row>(steps: PairSteps<Context, Row>): Pair<Row> {
   const start = performance.now();
   let workMs = 0;
-  const { environment, known } = steps;
-  const capture = known ?? environment.capture(steps.signal === undefined ? {} : { signal: steps.signal });
-  const captured = known?.captured ?? observed(environment, capture);
-  capture.durable.catch(() => {});
+  const { environment, known, jobs, signal } = steps;
+  const capture =
+    known === undefined
+      ? captureJob(jobs, environment, { signal }, (one) => observed(environment, one))
+      : knownJob(jobs, known);
   const published = (async () => {
-    const [half, conversation] = await Promise.allSettled([captured, nextTurn().then(steps.storeContext)]);
+    const [half, conversation] = await Promise.allSettled([capture.captured, nextTurn().then(steps.storeContext)]);
     if (conversation.status === "rejected") throw conversation.reason;
     const found = half.status === "fulfilled" ? half.value : null;
     const failure = half.status === "rejected" ? half.reason : undefined;
     workMs = performance.now() - start;
     return steps.publish(conversation.value, found, failure, workMs);
   })();
+  let promoteDurable = (): void => {};
+  let hurried = false;
   const durable = published.then(async (row) => {
-    await Promise.allSettled([capture.durable, nextTurn()]);
-    await steps.persist(row);
+    const job = capture.persist(() => steps.persist(row));
+    promoteDurable = job.promote;
+    if (hurried) job.promote();
+    await job.result;
     return row;
   });
+  published.catch(capture.letGo);
   durable.catch(() => {});
-  return { published, durable, workMs: () => workMs };
+  return {
+    published,
+    durable,
+    promote(until) {
+      capture.promote();
+      if (until === "captured") return;
+      hurried = true;
+      promoteDurable();
+    },
+    workMs: () => workMs,
+  };
 }
 
 /** A capture of a pair, told to whoever listens. */

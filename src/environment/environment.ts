@@ -69,6 +69,12 @@ export interface Capture {
   readonly durable: Promise<void>;
 }
 
+export interface CaptureOptions {
+  readonly signal?: AbortSignal;
+  /** What makes the state durable waits for it: others share the disk. Never rejects. */
+  readonly mayPersist?: Promise<void>;
+}
+
 export interface RestoreOptions {
   /** Display-form paths that keep their present state. */
   readonly keep?: ReadonlySet<string>;
@@ -245,7 +251,7 @@ export interface Environment {
   readonly kind: string;
   readonly capabilities: Capabilities;
   probe(): Promise<ProbeResult>;
-  capture(options?: { readonly signal?: AbortSignal }): Capture;
+  capture(options?: CaptureOptions): Capture;
   /**
    * Whether anything differs from a state that was captured here, where that is cheaper to tell than to capture. MUST be "none" only where it is certain, whoever
    * may have changed something; "unknown" in doubt. Not called beside `capture` and `restore`.

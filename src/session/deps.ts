@@ -1,5 +1,6 @@
 // What a session's parts share; made once by the composition root.
 import type { Coordinator } from "../coordinator/coordinator.ts";
+import type { Jobs } from "../coordinator/jobs.ts";
 import type { ChangedSince } from "../coordinator/policy/changed.ts";
 import type { Policy } from "../coordinator/policy/policy.ts";
 import type { Environment } from "../environment/environment.ts";
@@ -33,6 +34,7 @@ export interface SessionDeps {
   readonly objects: Objects;
   readonly environment: Environment;
   readonly coordinator: Coordinator;
+  readonly jobs: Jobs;
   readonly syncLog: () => Promise<void>;
   readonly gate: "captured" | "durable";
   readonly onCaptureFailure: "continue" | "stop";

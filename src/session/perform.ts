@@ -26,7 +26,7 @@ export function performMove(deps: SessionDeps, move: Move): Promise<RewindRow> {
   return withEvent(
     "rewind",
     { thread: thread.name, kind, by, scope, from, to: checkpointId(target) },
-    () => deps.objects.use(() => carryOut(deps, move)),
+    () => deps.jobs.run("restore", () => deps.objects.use(() => carryOut(deps, move))).result,
     ({ epoch, result }) => {
       const { timings, notRestored } = JSON.parse(result) as MoveResult;
       return { epoch, exposedMs: timings.exposedMs, notRestored: notRestored.length };

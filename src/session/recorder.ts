@@ -1,6 +1,7 @@
 // Records the pairs of a thread: starts them, publishes them in one transaction, sees them to the disk.
 import { performance } from "node:perf_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { captureJob } from "../coordinator/jobs.ts";
 import { beginPair, type Pair } from "../coordinator/pair.ts";
 import type { ActionCall } from "../coordinator/policy/actions.ts";
 import type { Captured } from "../environment/environment.ts";
@@ -48,23 +49,30 @@ export class Recorder {
   }
 
   begin(request: PairRequest): Pair<CheckpointRow> {
-    const { catalog, environment, coordinator, objects, track } = this.#deps;
-    const started = coordinator.exclusive(() =>
-      objects.use(async () => {
+    const { catalog, environment, coordinator, jobs, objects, track } = this.#deps;
+    let wanted: "captured" | "durable" | undefined;
+    let begun: Pair<CheckpointRow> | undefined;
+    const started = coordinator.exclusive(async () => {
+      // The turn pays for what it finds waiting for the disk: nothing piles up.
+      await jobs.room(request.signal);
+      return objects.use(async () => {
         reportProgress("checkpoint", "reading the workspace");
         const known = request.kind === "turn" ? await halfWithout(this.#deps, request) : undefined;
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,
           known,
+          jobs,
           signal: request.signal,
           storeContext: () => this.storeContext(catalog.thread(request.thread.name) as ThreadRow, request.context),
           publish: (stored, captured, failure, workMs) => this.#publish(request, stored, captured, failure, workMs),
           persist: (row) => persist(this.#deps, row),
         });
+        begun = pair;
+        if (wanted !== undefined) pair.promote(wanted);
         persisted(this.#deps, await pair.published, pair.durable);
         return pair;
-      }),
-    );
+      });
+    });
     const published = started.then((pair) => pair.published);
     // `started` resolves when the pair is published: what is durable waits behind it, not inside of it.
     const durable = started.then((pair) => pair.durable);
@@ -75,7 +83,11 @@ export class Recorder {
     published.catch(ignore);
     durable.catch(ignore);
     track(durable);
-    return { published, durable, workMs: () => workMs };
+    const promote: Pair<CheckpointRow>["promote"] = (until) => {
+      wanted = until;
+      begun?.promote(until);
+    };
+    return { published, durable, promote, workMs: () => workMs };
   }
 
   async #publish(
@@ -137,16 +149,17 @@ export class Recorder {
    * @throws CAPTURE_FAILED with `onCaptureFailure: "stop"`
    */
   step(name: string): Promise<boolean> {
-    const { catalog, environment, objects, track } = this.#deps;
-    return objects.use(async () => {
+    const { catalog, environment, jobs, objects, track } = this.#deps;
+    let letGo = ignore;
+    const stepped = objects.use(async () => {
       const thread = catalog.thread(name) as ThreadRow;
       const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
       if (!this.#deps.policy.steps) {
         leaveFiles(this.#deps, thread.id, null);
         return false;
       }
-      const capture = environment.capture();
-      capture.durable.catch(ignore);
+      const capture = captureJob(jobs, environment, { promoted: true });
+      letGo = capture.letGo;
       let captured: Captured;
       try {
         captured = await capture.captured;
@@ -157,6 +170,7 @@ export class Recorder {
       }
       if (head !== undefined && isSame(head, captured)) {
         describeFiles(this.#deps, thread.id, head);
+        capture.letGo();
         return true;
       }
       const context = await this.storeContext(thread, null);
@@ -185,12 +199,18 @@ export class Recorder {
         catalog.epoch(),
       );
       describeFiles(this.#deps, thread.id, row);
-      const durable = capture.durable.then(() => persist(this.#deps, row));
-      persisted(this.#deps, row, durable);
-      track(durable);
-      if (this.#deps.gate === "durable") await durable;
+      const durable = capture.persist(() => persist(this.#deps, row));
+      durable.result.catch(ignore);
+      persisted(this.#deps, row, durable.result);
+      track(durable.result);
+      if (this.#deps.gate === "durable") {
+        durable.promote();
+        await durable.result;
+      }
       return true;
     });
+    stepped.catch(() => letGo());
+    return stepped;
   }
 
   /**
@@ -230,7 +250,9 @@ export class Recorder {
 
   /** Waits as long as `gate` says. @throws CAPTURE_FAILED with `onCaptureFailure: "stop"` */
   async settled(pair: Pair<CheckpointRow>): Promise<CheckpointRow> {
-    const row = await (this.#deps.gate === "durable" ? pair.durable : pair.published);
+    const { gate } = this.#deps;
+    pair.promote(gate);
+    const row = await (gate === "durable" ? pair.durable : pair.published);
     this.#requireCaptured(row);
     return row;
   }
@@ -254,7 +276,7 @@ export class Recorder {
 
   /** Looks at the files before tools run. Runs alone. */
   async look(row: CheckpointRow, mark: "running" | "ran"): Promise<void> {
-    const { catalog, objects } = this.#deps;
+    const { catalog, jobs, objects } = this.#deps;
     if (row.state === "not-restorable") {
       // In which state they begin nobody knows; that the reply came, and that they do, is known.
       catalog.markTools(row.id, "ran", null);
@@ -263,8 +285,8 @@ export class Recorder {
     const start = performance.now();
     try {
       await objects.use(async () => {
-        const { manifest } = await lookAgain(this.#deps, row);
-        catalog.markTools(row.id, mark, manifest);
+        const look = jobs.run("capture", () => lookAgain(this.#deps, row), { promoted: true });
+        catalog.markTools(row.id, mark, (await look.result).manifest);
       });
     } catch {
       catalog.markTools(row.id, "unknown", null);

@@ -1,11 +1,9 @@
 // The control socket: other processes hand their requests to the holder of an environment's lock. One JSON object a line, both ways.
-import { closeSync, existsSync, openSync, statSync } from "node:fs";
-import { createConnection, createServer, type Server, type Socket } from "node:net";
-import { join } from "node:path";
+import type { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, isRewindError, RewindError } from "../errors.ts";
-import { remove, rename, setMode } from "./io.ts";
+import { connectTo, listenAt } from "./socket.ts";
 
 export interface ControlRequest {
   readonly command: string;
@@ -19,16 +17,6 @@ type Reply =
   | { readonly ok: unknown }
   | { readonly error: { code: ErrorCode; message: string; hint?: string; details?: Record<string, unknown> } };
 
-/** Unix socket addresses end at 107 bytes; a longer path is reached through its folder's descriptor where /proc is there. */
-const addressLimit = 100;
-
-function address(folder: string, environment: string): { path: string; release: () => void } {
-  const path = join(folder, `${environment}.sock`);
-  if (Buffer.byteLength(path) <= addressLimit || !existsSync("/proc/self/fd")) return { path, release: () => {} };
-  const fd = openSync(folder, "r");
-  return { path: `/proc/self/fd/${fd}/${environment}.sock`, release: () => closeSync(fd) };
-}
-
 export interface ControlServer {
   /** Takes no more requests, refuses those that have not begun (CLOSED), answers the others, and ends. */
   close(): Promise<void>;
@@ -40,8 +28,6 @@ export async function serveControl(
   environment: string,
   handle: ControlHandler,
 ): Promise<ControlServer> {
-  remove(join(folder, `${environment}.sock`));
-  const sockets = new Set<Socket>();
   const underWay = new Set<Promise<unknown>>();
   let closing = false;
   let refuse = (): void => {};
@@ -64,51 +50,20 @@ export async function serveControl(
       }),
     ]);
   };
-  const server: Server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-    socket.on("error", () => {});
+  const listener = await listenAt(folder, environment, (socket) => {
     void answerAll(socket, (line) => {
       const answered = answer(socket, line, handleUntilClosed);
       underWay.add(answered);
       return answered.finally(() => underWay.delete(answered));
     }).catch(() => {});
   });
-  const at = address(folder, environment);
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(at.path, resolve);
-  });
-  const file = join(folder, `${environment}.sock`);
-  setMode(file, 0o600);
-  const own = statSync(file).ino;
-  server.unref();
-  /** Node removes the file when its server closes, also one that another holder has put there since: that one's is kept out of its way. */
-  function setAside(): string | undefined {
-    if (statSync(file, { throwIfNoEntry: false })?.ino === own) return undefined;
-    try {
-      rename(file, `${file}.kept`);
-      return `${file}.kept`;
-    } catch {
-      return undefined;
-    }
-  }
   return {
-    async close() {
+    close() {
       closing = true;
-      const another = setAside();
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      refuse();
-      await Promise.all(underWay);
-      for (const socket of sockets) socket.destroySoon();
-      await closed;
-      at.release();
-      try {
-        if (another !== undefined) rename(another, file);
-        else remove(file);
-      } catch {
-        // Nobody listens there, and the next holder takes its place.
-      }
+      return listener.close(() => {
+        refuse();
+        return Promise.all(underWay);
+      });
     },
   };
 }
@@ -135,15 +90,9 @@ async function answer(socket: Socket, line: string, handle: ControlHandler): Pro
 
 /** True when a process holds the environment and answers. */
 export async function isHeld(folder: string, environment: string): Promise<boolean> {
-  if (!existsSync(join(folder, `${environment}.sock`))) return false;
-  const at = address(folder, environment);
-  try {
-    const socket = await connect(at.path);
-    socket?.destroy();
-    return socket !== undefined;
-  } finally {
-    at.release();
-  }
+  const socket = await connectTo(folder, environment);
+  socket?.destroy();
+  return socket !== undefined;
 }
 
 /** False when nothing answers for so long: the holder is stopped or hangs. One that begins or ends is waited for. */
@@ -160,12 +109,9 @@ const tryMs = 500;
 const pauseMs = 50;
 
 async function answersOnce(folder: string, environment: string, ms: number): Promise<boolean> {
-  if (!existsSync(join(folder, `${environment}.sock`))) return false;
-  const at = address(folder, environment);
-  let socket: Socket | undefined;
+  const socket = await connectTo(folder, environment);
+  if (socket === undefined) return false;
   try {
-    socket = await connect(at.path);
-    if (socket === undefined) return false;
     // Whatever it answers, it lives.
     socket.write(`${JSON.stringify({ command: "ping", arguments: {} } satisfies ControlRequest)}\n`);
     const answered = firstLine(socket).then(
@@ -174,8 +120,7 @@ async function answersOnce(folder: string, environment: string, ms: number): Pro
     );
     return await Promise.race([answered, sleep(ms, false)]);
   } finally {
-    socket?.destroy();
-    at.release();
+    socket.destroy();
   }
 }
 
@@ -188,24 +133,18 @@ export async function askHolder(
   environment: string,
   request: ControlRequest,
 ): Promise<{ ok: unknown } | undefined> {
-  if (!existsSync(join(folder, `${environment}.sock`))) return undefined;
-  const at = address(folder, environment);
-  try {
-    const socket = await connect(at.path);
-    if (socket === undefined) return undefined;
-    socket.write(`${JSON.stringify(request)}\n`);
-    const line = await firstLine(socket);
-    socket.destroy();
-    const reply = JSON.parse(line) as Reply;
-    if ("ok" in reply) return { ok: reply.ok };
-    const { code, message, hint, details } = reply.error;
-    throw new RewindError(code, message, {
-      ...(hint === undefined ? {} : { hint }),
-      ...(details === undefined ? {} : { details }),
-    });
-  } finally {
-    at.release();
-  }
+  const socket = await connectTo(folder, environment);
+  if (socket === undefined) return undefined;
+  socket.write(`${JSON.stringify(request)}\n`);
+  const line = await firstLine(socket);
+  socket.destroy();
+  const reply = JSON.parse(line) as Reply;
+  if ("ok" in reply) return { ok: reply.ok };
+  const { code, message, hint, details } = reply.error;
+  throw new RewindError(code, message, {
+    ...(hint === undefined ? {} : { hint }),
+    ...(details === undefined ? {} : { details }),
+  });
 }
 
 async function firstLine(socket: Socket): Promise<string> {
@@ -220,19 +159,5 @@ async function firstLine(socket: Socket): Promise<string> {
     hint: "Run the command again.",
     details: { ended: true },
     cause,
-  });
-}
-
-function connect(path: string): Promise<Socket | undefined> {
-  return new Promise((resolve, reject) => {
-    const socket = createConnection(path);
-    socket.once("connect", () => {
-      socket.on("error", () => {});
-      resolve(socket);
-    });
-    socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve(undefined);
-      else reject(error);
-    });
   });
 }

@@ -9,6 +9,7 @@ import { openLogKeeper } from "./log-keeper.ts";
 import { type Objects, openObjects } from "./objects.ts";
 import { dropLostObjects } from "./packs.ts";
 import { keepReserve } from "./reserve.ts";
+import { together } from "./together.ts";
 import { openUses } from "./uses.ts";
 
 export interface Store {
@@ -60,7 +61,11 @@ export function openStore(path: string): Store {
 }
 
 /** Everything committed to the catalog so far is on disk when it resolves (F-21). */
-export async function syncLog(catalog: string): Promise<void> {
+export function syncLog(catalog: string): Promise<void> {
+  return together(`log ${catalog}`, () => syncLogNow(catalog));
+}
+
+async function syncLogNow(catalog: string): Promise<void> {
   // Closing a descriptor of the log drops no lock: SQLite locks the -shm and the main file only.
   const log = `${catalog}-wal`;
   if (!existsSync(log)) return;

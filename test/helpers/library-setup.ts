@@ -15,6 +15,7 @@ export default async function setup({ provide }: TestProject): Promise<() => voi
     "src/cli/main",
     "src/upkeep",
     "src/store/control",
+    "src/coordinator/engine/shared",
     "src/store/database",
     "src/store/layout",
     "src/store/store",

@@ -8,4 +8,5 @@ const bundled = (path: string): string => join(inject("library"), `${path}.js`);
 export const libraryEntry: string = bundled("src/index");
 export const commandFile: string = bundled("src/cli/main");
 export const openaiFile: string = bundled("adapters/openai/index");
+export const engineFile: string = bundled("src/coordinator/engine/shared");
 export const controlFile: string = bundled("src/store/control");

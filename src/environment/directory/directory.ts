@@ -259,9 +259,9 @@ export function openDirectory(opening: DirectoryOptions): Environment {
       return { status: "available", reason: lacks.length === 0 ? "full fidelity" : `without ${lacks.join(", ")}` };
     },
 
-    capture({ signal } = {}): Capture {
+    capture({ signal, mayPersist } = {}): Capture {
       const captured = capture(signal);
-      const durable = captured.then(() => objects.sync());
+      const durable = captured.then(() => mayPersist).then(() => objects.sync());
       durable.catch(() => {});
       return { captured, durable };
     },

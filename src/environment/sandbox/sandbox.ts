@@ -9,6 +9,7 @@ import type {
   ApplyOptions,
   Capture,
   Captured,
+  CaptureOptions,
   Environment,
   ExecOptions,
   FileChanges,
@@ -149,9 +150,10 @@ export class Sandbox implements Environment {
     if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
-  capture(): Capture {
+  capture({ mayPersist }: CaptureOptions = {}): Capture {
     const captured = this.#capture();
     const durable = captured.then(async ({ manifest }) => {
+      await mayPersist;
       if (manifest.files !== null) await this.#layers.sync(manifest.files);
       if (manifest.processes !== null) await this.#images.sync(manifest.processes);
     });
