@@ -36,7 +36,7 @@ function lines(
   const shown = causes.slice(0, causesShown);
   return [
     `Thread ${oneLine(thread)}: ${plural(checkpoints, "checkpoint")}${apart.length === 0 ? "" : ` (${apart.join(", ")})`}`,
-    capturesLine(captures),
+    ...(captures.turns === 0 ? [] : [capturesLine(captures)]),
     "",
     ...columns(
       ["CHANGED", "TURNS", "SHARE", "STORED", "WAITED p50", "p95", "BESIDE THE MODEL p50", "p95"],

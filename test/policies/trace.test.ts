@@ -1,11 +1,13 @@
 // Each policy on a recorded run: which turns are captured, and that every checkpoint that is offered restores exactly.
+import { execFileSync } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type Checkpoint, isRewindError, type OpenOptions, type Rewind } from "agentrewind";
 import { describe, expect, it } from "vitest";
 import { replay } from "../../bench-mettle/policies/replay.ts";
 import { prepare, trace } from "../../bench-mettle/policies/trace.ts";
 import { digestTree } from "../helpers/digest.ts";
-import { makePlace, type Place, useRewind } from "../helpers/workspace.ts";
+import { commandFile } from "../helpers/library.ts";
+import { endSession, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 
 type Capture = NonNullable<OpenOptions["capture"]>;
 
@@ -113,3 +115,23 @@ async function expectAllRestore(
     }
   }
 }
+
+it("stats tells of a recorded thread what its policy came to", async () => {
+  const place = makePlace();
+  prepare(place.workspace);
+  const rewind = await useRewind(place, { capture: { before: ["delete", "git"] } });
+  await replay(rewind);
+  await endSession(rewind);
+  const stats = (...more: readonly string[]): string =>
+    execFileSync(
+      process.execPath,
+      [commandFile, "--workspace", place.workspace, "--store", place.store, "--thread", "trace", ...more, "stats"],
+      { encoding: "utf8" },
+    );
+  expect(JSON.parse(stats("--json")).captures).toMatchObject({
+    ...{ turns: 60, captured: 11, unchanged: 1, notCaptured: 48, failed: 0, worstLoss: 10 },
+  });
+  expect(stats()).toMatch(
+    /\nOf 60 turns 11 captured, 1 as the one before, 48 not captured, as it was set: .* stored, .* waited in all, at most 10 turns of work between two that can be restored\n/,
+  );
+});
