@@ -15,13 +15,17 @@ export function sourcesDigest() {
   for (const below of ["", "kernel"]) {
     for (const file of readdirSync(join(folder, below)).sort()) {
       if (!/\.[ch]$/.test(file)) continue;
-      hash.update(`${below}/${file}\0`).update(readFileSync(join(folder, below, file))).update("\0");
+      hash
+        .update(`${below}/${file}\0`)
+        .update(readFileSync(join(folder, below, file)))
+        .update("\0");
     }
   }
   return hash.digest("hex");
 }
 
-const told = (run) => run.error?.message ?? run.stderr.split("\n").find((line) => /error/.test(line)) ?? `status ${run.status}`;
+const told = (run) =>
+  run.error?.message ?? run.stderr.split("\n").find((line) => /error/.test(line)) ?? `status ${run.status}`;
 
 /** Makes the object and what tells of it. The reason where that fails, else undefined. */
 export function buildBpf(target) {
@@ -47,13 +51,18 @@ export function buildBpf(target) {
 /** Whether the object there is of these sources. */
 export function isFreshBpf(target) {
   const about = join(target, "effects.bpf.json");
-  return existsSync(join(target, name)) && existsSync(about) && JSON.parse(readFileSync(about, "utf8")).sources === sourcesDigest();
+  return (
+    existsSync(join(target, name)) &&
+    existsSync(about) &&
+    JSON.parse(readFileSync(about, "utf8")).sources === sourcesDigest()
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const prebuilt = process.argv.includes("--prebuilt");
   const at = process.argv.indexOf("--into");
-  const target = at > 0 ? process.argv[at + 1] : prebuilt ? join(folder, "prebuilt") : join(root, "native", "build", "Release");
+  const target =
+    at > 0 ? process.argv[at + 1] : prebuilt ? join(folder, "prebuilt") : join(root, "native", "build", "Release");
   const reason = buildBpf(target);
   if (reason !== undefined) {
     console.error(`agentrewind: the programs for the kernel could not be built (${reason}).`);

@@ -223,6 +223,8 @@ export interface NativeEffectsHandle {
     readonly count: number;
   }[];
   losses(): bigint;
+  /** A line for each map (name, type, sizes of key and value, entries, flags) and program (name, section). */
+  form(): string[];
   close(): void;
 }
 

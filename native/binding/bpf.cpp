@@ -45,7 +45,7 @@ class Effects : public Napi::ObjectWrap<Effects> {
                         InstanceMethod<&Effects::read>("read"), InstanceMethod<&Effects::threads>("threads"),
                         InstanceMethod<&Effects::takeDirty>("takeDirty"),
                         InstanceMethod<&Effects::takeConnections>("takeConnections"),
-                        InstanceMethod<&Effects::losses>("losses"), InstanceMethod<&Effects::close>("close")});
+                        InstanceMethod<&Effects::losses>("losses"), InstanceMethod<&Effects::form>("form"), InstanceMethod<&Effects::close>("close")});
   }
 
   explicit Effects(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Effects>(info) {
@@ -176,6 +176,23 @@ class Effects : public Napi::ObjectWrap<Effects> {
     Result<uint64_t> found = effects_->losses();
     if (!found) return throwError(info.Env(), found.error(), "");
     return Napi::BigInt::New(info.Env(), found.value());
+  }
+
+  Napi::Value form(const Napi::CallbackInfo& info) {
+    const Napi::Env env = info.Env();
+    if (!usable(env)) return env.Undefined();
+    Result<std::vector<MapForm>> maps = effects_->maps();
+    if (!maps) return throwError(env, maps.error(), "");
+    Napi::Array list = Napi::Array::New(env);
+    const auto say = [&](const std::string& text) { list.Set(list.Length(), Napi::String::New(env, text)); };
+    for (const MapForm& one : maps.value()) {
+      std::string text = "map " + one.name;
+      for (const uint32_t part : {one.type, one.keySize, one.valueSize, one.entries, one.flags})
+        text += " " + std::to_string(part);
+      say(text);
+    }
+    for (const auto& [name, section] : effects_->programs()) say("program " + name + " " + section);
+    return list;
   }
 
   Napi::Value close(const Napi::CallbackInfo& info) {

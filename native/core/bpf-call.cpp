@@ -50,10 +50,12 @@ Status deleteFromMap(int map, const void* key) {
   return Done{};
 }
 
-Result<uint32_t> valueSize(int map) {
+Result<MapForm> formOf(int map) {
   Result<bpf_map_info> info = infoOf<bpf_map_info>(map);
   if (!info) return info.error();
-  return info.value().value_size;
+  const bpf_map_info& seen = info.value();
+  return MapForm{std::string(seen.name, strnlen(seen.name, BPF_OBJ_NAME_LEN)), seen.type, seen.key_size, seen.value_size,
+                 seen.max_entries, seen.map_flags};
 }
 
 Status eachEntry(int map, uint32_t keySize, uint32_t valueSize, bool removes,

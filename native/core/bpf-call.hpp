@@ -15,8 +15,11 @@ namespace agentrewind {
 Status updateMap(int map, const void* key, const void* value);
 /** It is no failure that there is no such entry. */
 Status deleteFromMap(int map, const void* key);
-/** The value's size. */
-Result<uint32_t> valueSize(int map);
+struct MapForm {
+  std::string name;
+  uint32_t type, keySize, valueSize, entries, flags;
+};
+Result<MapForm> formOf(int map);
 /** All entries of a hash; with `removes` each goes as it is read. `entry` gets key and value. */
 Status eachEntry(int map, uint32_t keySize, uint32_t valueSize, bool removes,
                  const std::function<void(const uint8_t* key, const uint8_t* value)>& entry);

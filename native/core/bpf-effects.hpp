@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../../bpf/effects.h"
+#include "bpf-call.hpp"
 #include "bpf-library.hpp"
 #include "result.hpp"
 
@@ -71,6 +72,9 @@ class BpfEffects {
   Result<std::vector<ConnectionSeen>> takeConnections(uint32_t slot);
   /** Runs that the kernel left out, of all programs, and inodes that nobody took for too long. */
   Result<uint64_t> losses() const;
+  Result<std::vector<MapForm>> maps() const;
+  /** Name and section of each, also of one that the kernel has nothing for. */
+  std::vector<std::pair<std::string, std::string>> programs() const;
 
  private:
   struct Watch {

@@ -22,12 +22,14 @@ bool fill(void* library, BpfLibrary& made, std::string& reason) {
          find(library, "bpf_object__close", made.closeObject, reason) &&
          find(library, "bpf_object__next_program", made.nextProgram, reason) &&
          find(library, "bpf_program__name", made.programName, reason) &&
+         find(library, "bpf_program__section_name", made.programSection, reason) &&
          find(library, "bpf_program__fd", made.programFd, reason) &&
          find(library, "bpf_program__set_autoload", made.setAutoload, reason) &&
          find(library, "bpf_program__autoload", made.autoload, reason) &&
          find(library, "bpf_program__attach", made.attach, reason) &&
          find(library, "bpf_link__destroy", made.destroyLink, reason) &&
          find(library, "bpf_object__find_map_by_name", made.findMap, reason) &&
+         find(library, "bpf_object__next_map", made.nextMap, reason) &&
          find(library, "bpf_map__fd", made.mapFd, reason) &&
          find(library, "bpf_map__set_max_entries", made.setMaxEntries, reason) &&
          find(library, "libbpf_set_print", made.setPrint, reason);

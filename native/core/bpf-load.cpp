@@ -44,7 +44,8 @@ std::unique_ptr<BpfEffects> BpfEffects::open(const std::string& object, const Bp
 }
 
 bool BpfEffects::load(const std::string& object, const BpfLimits& limits, bool withOptional, std::string& reason) {
-  object_ = library_.openMemory(object.data(), object.size(), nullptr);
+  const bpf_object_open_opts options{sizeof(options), "effects"};
+  object_ = library_.openMemory(object.data(), object.size(), &options);
   if (object_ == nullptr) {
     reason = because("the object with the programs cannot be read");
     return false;
@@ -68,8 +69,14 @@ bool BpfEffects::findMaps(std::string& reason) {
     reason = std::string("the object with the programs has no map ") + name;
     return false;
   }
-  Result<uint32_t> size = valueSize(mapFd(".bss"));
-  if (!size || size.value() != sizeof(config)) {
+  const std::pair<const char*, size_t> sizes[] = {{".bss", sizeof(config)},
+                                                  {"counters", sizeof(counters)},
+                                                  {"running", sizeof(running)},
+                                                  {"device_effects", sizeof(device_effects)},
+                                                  {"threads", sizeof(thread)}};
+  for (const auto& [name, size] : sizes) {
+    Result<MapForm> form = formOf(mapFd(name));
+    if (form && form.value().valueSize == size) continue;
     reason = "the object with the programs is another version's";
     return false;
   }
@@ -113,6 +120,23 @@ BpfEffects::~BpfEffects() {
 int BpfEffects::mapFd(const char* name) const {
   bpf_map* map = library_.findMap(object_, name);
   return map == nullptr ? -1 : library_.mapFd(map);
+}
+
+Result<std::vector<MapForm>> BpfEffects::maps() const {
+  std::vector<MapForm> found;
+  for (bpf_map* one = nullptr; (one = library_.nextMap(object_, one)) != nullptr;) {
+    Result<MapForm> form = formOf(library_.mapFd(one));
+    if (!form) return form.error();
+    found.push_back(form.value());
+  }
+  return found;
+}
+
+std::vector<std::pair<std::string, std::string>> BpfEffects::programs() const {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (bpf_program* one = nullptr; (one = library_.nextProgram(object_, one)) != nullptr;)
+    found.emplace_back(library_.programName(one), library_.programSection(one));
+  return found;
 }
 
 Result<uint64_t> BpfEffects::losses() const {

@@ -15,8 +15,9 @@ export function probeEbpf(): EbpfProbe {
   if (process.platform !== "linux") return unsupported("eBPF exists on Linux only");
   if (process.arch !== "x64")
     return unsupported(`the programs know the system calls of x86-64, not those of ${process.arch}`);
-  const { native, ...missing } = loadNative();
-  if (native === null) return unsupported(`needs the addon: ${"reason" in missing ? missing.reason : ""}`);
+  const loaded = loadNative();
+  if (loaded.native === null) return unsupported(`needs the addon: ${loaded.reason}`);
+  const { native } = loaded;
   if (!existsSync("/sys/kernel/btf/vmlinux"))
     return unsupported("the kernel does not tell its types (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF");
   const library = native.probeLibbpf();
@@ -37,7 +38,9 @@ function refusal(code: string): EbpfProbe {
   const lockdown = lockdownMode();
   if (lockdown === "confidentiality") return unsupported("the kernel is locked down (confidentiality)");
   if (process.getuid?.() !== 0) return unsupported("not root, without CAP_BPF and CAP_PERFMON");
-  return unsupported("the kernel refuses programs (EPERM): the container lacks CAP_BPF and CAP_PERFMON, or filters bpf(2)");
+  return unsupported(
+    "the kernel refuses programs (EPERM): the container lacks CAP_BPF and CAP_PERFMON, or filters bpf(2)",
+  );
 }
 
 function lockdownMode(): string | undefined {
