@@ -1,6 +1,17 @@
 // Every effect on files and processes is counted in its class, what fails is not, and what cannot be counted is a loss.
-import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,6 +20,7 @@ import { type CounterName, type Effects, type EffectsWatch, openEffects } from "
 import { objectFiles } from "../../src/inspector/ebpf/object.ts";
 import { loadNative } from "../../src/native.ts";
 import { lacking } from "../capabilities.ts";
+import { mkfsBtrfs } from "../helpers/tools.ts";
 import { Actor, type Group, makeGroup, makePlace, type Place } from "./scene.ts";
 
 const classes = ["write", "open", "map", "name", "meta", "mount", "ipc", "peer", "uring", "aio", "unknown"] as const;
@@ -38,6 +50,8 @@ const harmless =
 
 const grown = (before: Readonly<Record<CounterName, bigint>>, after: Readonly<Record<CounterName, bigint>>): string[] =>
   classes.filter((name) => after[name] > before[name]);
+
+const execFails = (command: string): boolean => spawnSync(command, ["-V"]).status !== 0;
 
 const skipped = lacking("native", "ebpf", "cgroup2", "compiler");
 
@@ -278,6 +292,80 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
       for (const folder of [own, others]) execFileSync("umount", [folder]);
     }
   });
+
+  test.skipIf(lacking("btrfs", "loop"))(
+    "on a btrfs the superblock's device is told, whatever the subvolume",
+    async () => {
+      const image = join(place.base, "image");
+      const mounted = join(place.base, "btrfs");
+      mkdirSync(mounted);
+      execFileSync("truncate", ["-s", "128M", image]);
+      const [mkfs = "mkfs.btrfs", ...first] = mkfsBtrfs() ?? [];
+      execFileSync(mkfs, [...first, "-q", image]);
+      execFileSync("mount", ["-o", "loop", image, mounted]);
+      const effects = openEffects();
+      try {
+        const { native } = loadNative();
+        const folder = openSync(mounted, "r");
+        await native?.makeSubvolume(folder, Buffer.from("sub"));
+        closeSync(folder);
+        const watch = effects.watch({ fileSystems: [mounted] });
+        const file = join(mounted, "sub", "file");
+        writeFileSync(file, "text");
+        const { ino, dev } = statSync(file, { bigint: true });
+        const [entry] = watch.takeDirty().filter((one) => one.ino === ino && one.classes.includes("write"));
+        expect(entry?.classes).toContain("host");
+        const line = readFileSync("/proc/self/mountinfo", "utf8")
+          .split("\n")
+          .find((one) => one.split(" ")[4] === mounted);
+        expect(entry?.device).toBe(line?.split(" ")[2]);
+        expect(entry?.device).not.toBe(`${(dev >> 8n) & 0xfffn}:${(dev & 0xffn) | ((dev >> 12n) & 0xfff00n)}`);
+      } finally {
+        effects.close();
+        execFileSync("umount", [mounted]);
+      }
+    },
+  );
+
+  test.skipIf(lacking("loop") || execFails("mkfs.ext4"))(
+    "on an ext4 calls by path are told by the file system",
+    async () => {
+      const image = join(place.base, "image4");
+      const mounted = join(place.base, "ext4");
+      mkdirSync(mounted);
+      execFileSync("truncate", ["-s", "32M", image]);
+      execFileSync("mkfs.ext4", ["-q", "-F", image]);
+      execFileSync("mount", ["-o", "loop", image, mounted]);
+      const effects = openEffects();
+      try {
+        const before = join(mounted, "before");
+        writeFileSync(before, "text");
+        const watch = effects.watch({ fileSystems: [mounted] });
+        await sleep(100);
+        const quiet = watch.counters().host;
+        // Elsewhere, by path: not on this file system.
+        mkdirSync(join(place.base, "elsewhere"));
+        expect(watch.counters().host).toBe(quiet);
+        const changes = [
+          () => chmodSync(before, 0o640),
+          () => renameSync(before, join(mounted, "after")),
+          () => mkdirSync(join(mounted, "folder")),
+          () => rmdirSync(join(mounted, "folder")),
+          () => unlinkSync(join(mounted, "after")),
+        ];
+        for (const change of changes) {
+          const then = watch.counters().host;
+          change();
+          expect(watch.counters().host, String(change)).toBeGreaterThan(then);
+        }
+        const root = statSync(mounted, { bigint: true }).ino;
+        expect(watch.takeDirty().find(({ ino }) => ino === root)?.classes).toEqual(["inode", "host"]);
+      } finally {
+        effects.close();
+        execFileSync("umount", [mounted]);
+      }
+    },
+  );
 
   test("what has no room is a loss", async () => {
     const effects = openEffects({ limits: { dirty: 2, threads: 1 } });
