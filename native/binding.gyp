@@ -6,6 +6,10 @@
         ["OS=='linux'", {
           "sources": [
             "core/beneath.cpp",
+            "core/bpf-call.cpp",
+            "core/bpf-effects.cpp",
+            "core/bpf-library.cpp",
+            "core/bpf-load.cpp",
             "core/change-log.cpp",
             "core/change-name.cpp",
             "core/change-inode.cpp",
@@ -52,6 +56,7 @@
             "core/xattr.cpp",
             "binding/addon.cpp",
             "binding/arguments.cpp",
+            "binding/bpf.cpp",
             "binding/change.cpp",
             "binding/errors.cpp",
             "binding/layers.cpp",

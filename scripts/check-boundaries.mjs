@@ -42,6 +42,7 @@ export const rules = {
   "src/terminate.ts": [],
   "src/workspace.ts": [],
   "src/store/": [],
+  "src/inspector/ebpf/": ["src/native.ts"],
   "src/environment/": ["src/store/", "src/native.ts"],
   "src/coordinator/": ["src/environment/environment.ts"],
   "src/coordinator/engine/": ["src/store/lock.ts", "src/store/socket.ts"],

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildBpf, isFreshBpf } from "./build-bpf.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const native = join(root, "native");
@@ -51,6 +52,7 @@ function sources() {
   for (const folder of ["core", "binding"]) {
     for (const name of readdirSync(join(native, folder))) files.push(join(native, folder, name));
   }
+  files.push(join(root, "bpf", "effects.h"));
   return files;
 }
 
@@ -114,4 +116,15 @@ if (process.platform !== "linux") {
   }
 }
 
-if (process.platform === "linux" && process.env.AGENTREWIND_SKIP_NATIVE !== "1") buildForSandboxes();
+function buildForKernel() {
+  const target = join(native, "build", "Release");
+  if (isFreshBpf(target)) return;
+  const reason = buildBpf(target);
+  if (reason === undefined || reason === "clang was not found") return;
+  say(`the programs for the kernel could not be built (${reason}); those that the package brings are used.`);
+}
+
+if (process.platform === "linux" && process.env.AGENTREWIND_SKIP_NATIVE !== "1") {
+  buildForSandboxes();
+  buildForKernel();
+}

@@ -75,6 +75,20 @@ export interface Native {
 
   readonly Scanner: new () => NativeScannerHandle;
 
+  /** Loads a program that does nothing into the kernel, which forgets it at once. */
+  tryBpf(): void;
+  /** Null where libbpf is there; else why it is not. */
+  probeLibbpf(): string | null;
+  /** All of the machine. */
+  bpfPrograms(): { readonly id: number; readonly name: string }[];
+  /** Loads the programs of an object and attaches them; a limit of 0 leaves a map as the object has it. Throws an Error that says why it cannot. */
+  readonly Effects: new (
+    object: Uint8Array,
+    threads: number,
+    dirty: number,
+    connections: number,
+  ) => NativeEffectsHandle;
+
   /**
    * Runs steps of a restore that do not depend on each other (native/core/restore-job.hpp) from threads of its own, off the
    * main thread, and resolves with those that failed. `root` must stay open until then.
@@ -187,6 +201,33 @@ export interface NativeScannerHandle {
   /** Writes the kept scan for `load` of the same build, as an image into the file at `offset`. Resolves to the image's size, 0 when nothing is kept. */
   save(file: number, offset: number): Promise<number>;
   load(image: Uint8Array, unsettledFromNs: bigint | null): Promise<boolean>;
+}
+
+/** What the programs in the kernel count, by slot (native/core/bpf-effects.hpp). Used up by `close`. */
+export interface NativeEffectsHandle {
+  watch(): number;
+  unwatch(slot: number): void;
+  /** `number` of the folder's inode; `least` and `most`: how far below the root it may lie. */
+  addCgroup(slot: number, number: bigint, least: number, most: number): void;
+  /** The kernel's dev_t of a superblock. `tells`: 1 for ext4. */
+  addDevice(slot: number, dev: number, tells: 0 | 1): void;
+  /** The counters of bpf/effects.h, then effects by others and processors that run one of it now. No system call. */
+  read(slot: number): BigUint64Array;
+  /** Number, switches, returns of each. */
+  threads(slot: number): BigUint64Array;
+  /** Device, inode, bits of each. */
+  takeDirty(slot: number): BigUint64Array;
+  /** `address` has 16 bytes, of which IPv4 uses 4. */
+  takeConnections(slot: number): {
+    readonly family: number;
+    readonly port: number;
+    readonly address: Buffer;
+    readonly count: number;
+  }[];
+  losses(): bigint;
+  /** A line for each map (name, type, sizes of key and value, entries, flags) and program (name, section). */
+  form(): string[];
+  close(): void;
 }
 
 /** Why a step of a restore failed; see FailureKind in native/core/restore-outcome.hpp. */
@@ -319,6 +360,10 @@ const calls: Record<keyof Native, true> = {
   findWriters: true,
   probeWatch: true,
   Scanner: true,
+  tryBpf: true,
+  probeLibbpf: true,
+  bpfPrograms: true,
+  Effects: true,
   runJobs: true,
   makeSubvolume: true,
   makeSnapshot: true,
@@ -340,7 +385,7 @@ const calls: Record<keyof Native, true> = {
 };
 
 /** The package's folder, above src/ as well as above dist/src/. */
-function packageRoot(): string | undefined {
+export function packageRoot(): string | undefined {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (true) {
     const manifest = join(folder, "package.json");

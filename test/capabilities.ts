@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { probeEbpf } from "../src/inspector/ebpf/probe.ts";
 import { loadNative } from "../src/native.ts";
 import { python, pythonPath } from "./helpers/python.ts";
 import { tools } from "./helpers/tools.ts";
@@ -27,11 +28,15 @@ const present = {
   criu: () => tools().criu.tool !== null,
   overlay: () => isRoot && knows("overlay"),
   cgroup2: () => isRoot && /^(?:\S+ ){6}.*- cgroup2 /m.test(readFileSync("/proc/self/mountinfo", "utf8")),
+  /** The kernel takes programs that watch effects. */
+  ebpf: () => probeEbpf().status === "available",
   /** May make namespaces of processes, mounts, IPC and names. */
   namespaces: () =>
     isRoot && spawnSync("unshare", ["--mount", "--pid", "--ipc", "--uts", "--fork", "true"]).status === 0,
   /** A C compiler. */
   compiler: () => spawnSync("cc", ["--version"]).status === 0,
+  /** A compiler for the kernel's programs. */
+  clang: () => spawnSync(process.env.CLANG ?? "clang", ["--version"]).status === 0,
   python: () => pythonPath() !== null,
   /** Packages can be had from the archive of Debian or Ubuntu. */
   archive: () =>

@@ -262,6 +262,11 @@ describe("the commands", () => {
       lacking("watcher") ? { available: false, reason: expect.any(String) } : { available: true, reason: null },
     );
 
+    expect(report.ebpf).toEqual({
+      status: lacking("ebpf") ? expect.stringMatching(/^(?:unsupported|inconclusive)$/) : "available",
+      reason: expect.stringMatching(/./),
+    });
+
     const needs = ["privileges", "namespaces", "cgroup2", "overlay", "btrfs", "loop", "mkfs.btrfs", "criu"];
     expect(report.sandbox.needs.map(({ name }: { name: string }) => name)).toEqual(needs);
     for (const { status, reason, hint } of report.sandbox.needs) {
@@ -275,6 +280,7 @@ describe("the commands", () => {
     expect(off.stdout).toMatch(/addon +not available/);
     expect(off.stdout).toMatch(/fidelity +without /);
     expect(off.stdout).toMatch(/watcher +not available: needs the addon/);
+    expect(off.stdout).toMatch(/ebpf +not available: needs the addon: AGENTREWIND_NATIVE=off/);
 
     if (lacking("native", "root")) return;
     chmodSync(base, 0o755);
@@ -284,6 +290,7 @@ describe("the commands", () => {
       uid: 65534,
     });
     expect(shut.stdout, shut.stderr).toMatch(/watcher +not available: the workspace cannot be read \(EACCES\)/);
+    expect(shut.stdout).toMatch(/ebpf +not available: /);
     expect(off.stdout).toContain('"allowScripts": {"agentrewind": true, "better-sqlite3": true}');
   });
 

@@ -682,7 +682,18 @@ describe.skipIf(lacking("native"))("native addon", () => {
       const wrongTimes = [0, "1", null, undefined, 2n ** 63n, -(2n ** 63n) - 1n];
       const path = b("file");
       const good: Record<
-        Exclude<keyof Native, "armWriteFault" | "findWriters" | "Scanner" | "faultPoints" | "compareTrees">,
+        Exclude<
+          keyof Native,
+          | "armWriteFault"
+          | "findWriters"
+          | "Scanner"
+          | "faultPoints"
+          | "compareTrees"
+          | "tryBpf"
+          | "probeLibbpf"
+          | "bpfPrograms"
+          | "Effects"
+        >,
         unknown[]
       > = {
         readDirectory: [root, empty],

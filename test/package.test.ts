@@ -44,6 +44,8 @@ test("an empty project installs it, imports it with types, and runs its command"
     "dist/adapters/langgraph/index.js",
     "dist/adapters/deepagents/index.js",
     "native/binding.gyp",
+    "bpf/effects.bpf.c",
+    "bpf/prebuilt/effects.bpf.o",
   ]) {
     expect(shipped).toContain(path);
   }

@@ -8,6 +8,7 @@ static Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   agentrewind::registerScanner(env, exports);
   agentrewind::registerRestore(env, exports);
   agentrewind::registerLayers(env, exports);
+  agentrewind::registerBpf(env, exports);
   return exports;
 }
 

@@ -7,6 +7,7 @@ namespace agentrewind {
 
 void registerRead(Napi::Env env, Napi::Object exports);
 void registerLayers(Napi::Env env, Napi::Object exports);
+void registerBpf(Napi::Env env, Napi::Object exports);
 void registerScanner(Napi::Env env, Napi::Object exports);
 void registerWriters(Napi::Env env, Napi::Object exports);
 void registerChange(Napi::Env env, Napi::Object exports);

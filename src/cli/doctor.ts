@@ -3,6 +3,7 @@ import { closeSync, openSync, statSync } from "node:fs";
 import { arch, release, userInfo } from "node:os";
 import { sandboxNeeds } from "../environment/sandbox/needs.ts";
 import { RewindError, systemCode } from "../errors.ts";
+import { probeEbpf } from "../inspector/ebpf/probe.ts";
 import { loadNative } from "../native.ts";
 import type { Reader } from "../reader.ts";
 import { limitMessage, softLimitOf } from "../store/limit.ts";
@@ -38,6 +39,7 @@ export async function doctor(global: Global, { clean = false }: { readonly clean
     sqlite,
     addon: checkAddon(warn),
     ...checkDirectory(global, warn),
+    ebpf: probeEbpf(),
     sandbox,
     store: checkStore(global, warn),
     ...(sqlite.available ? await look(global, clean, error, warn) : unknown),

@@ -1,5 +1,6 @@
 // The report of `doctor`, and how a person reads it.
 import type { Need } from "../environment/sandbox/needs.ts";
+import type { EbpfProbe } from "../inspector/ebpf/probe.ts";
 import type { Survey } from "../store/survey.ts";
 import type { Paint } from "./paint.ts";
 import { oneLine, safe } from "./safe.ts";
@@ -48,6 +49,8 @@ export interface Report extends Addition {
   readonly addon: { readonly available: boolean; readonly reason: string | null };
   /** Says what changed between two captures; without it everything is looked at. */
   readonly watcher: { readonly available: boolean; readonly reason: string | null };
+  /** Programs in the kernel that see effects as they happen; without them states are compared. */
+  readonly ebpf: EbpfProbe;
   /** What an environment with processes would need. None of it is needed by a directory. */
   readonly sandbox: { readonly available: boolean; readonly needs: readonly Need[] };
   readonly workspace: { readonly path: string; readonly exists: boolean; readonly fileSystem: string | null };
@@ -67,6 +70,7 @@ export function reportLines(report: Report, paint: Paint): string[] {
     line("addon", addon.available ? "available" : "not available"),
     line("fidelity", fidelity(report)),
     line("watcher", watcher.available ? "available" : `not available: ${watcher.reason}`),
+    line("ebpf", describeEbpf(report)),
     line("workspace", describeWorkspace(workspace)),
     line("recorded", describeRecorded(report)),
     line("store", safe(store.path)),
@@ -89,6 +93,11 @@ export function reportLines(report: Report, paint: Paint): string[] {
 function describeNeed({ status, reason, hint }: Need): string {
   if (status === "available") return reason;
   return `${status === "unsupported" ? "not available" : "not known"}: ${reason}. ${hint}`;
+}
+
+function describeEbpf({ ebpf: { status, reason } }: Report): string {
+  if (status === "available") return "available";
+  return `${status === "unsupported" ? "not available" : "not known"}: ${reason}`;
 }
 
 function fidelity({ lacks }: Report): string {
