@@ -322,6 +322,8 @@ it("a framework that goes back to a turn that was not captured is told, and noth
   await turn([], "m2");
   write("a", "2");
   expect(await codeOf(thread().align([{ anchor: "m1", tool: false }]))).toBe("NOT_RESTORABLE");
+  // Not even what would have been left was captured.
+  expect(thread().checkpoints({ all: true })).toHaveLength(2);
   expect(read("a")).toBe("2");
   expect((await thread().align([{ anchor: "m2", tool: false }])).status).toBe("current");
 });
