@@ -82,6 +82,7 @@ describe.skipIf(lacks)("waiting shells", () => {
       ["another one", "set +u; shopt -s extglob"],
       ["a mask", "umask 077"],
       ["a limit", "ulimit -Sn 512"],
+      ["how it is scheduled", "renice -n 5 $$ >/dev/null"],
       ["a descriptor", "exec 7</etc/passwd"],
       ["where it is", "read -u 7 -n 5 x; unset x"],
       ["its end", "exec 7<&-"],
@@ -146,6 +147,24 @@ describe.skipIf(lacks)("waiting shells", () => {
       expect(await changes(["bash", "-c", "mv /tmp/open /tmp/else"])).toBe("both");
       await machine.environment.restore(first);
       expect(await machine.says("pwd -P; readlink /proc/$$/fd/7; cat <&7")).toBe("/tmp/in\n/tmp/open");
+    });
+
+    test("what lies in a pipe, or in a file without a name, that a shell has open is not judged", async () => {
+      await machine.exec("mkfifo /tmp/pipe; exec 5<>/tmp/pipe");
+      await captured();
+      await machine.exec(["bash", "-c", "echo one > /tmp/pipe"]);
+      const one = await captured();
+      await machine.exec(["bash", "-c", "echo two > /tmp/pipe"]);
+      await captured();
+      await machine.environment.restore(one);
+      expect(await machine.says("read -t 1 -u 5 a; read -t 0.2 -u 5 b; echo $a $b; exec 5<&-")).toBe("one");
+
+      await machine.exec("echo old > /tmp/gone; exec 6<>/tmp/gone; rm /tmp/gone");
+      const old = await captured();
+      await machine.exec("python3 -c 'import os; os.pwrite(6, b\"new\", 0)'");
+      expect((await captured()).processes).not.toBe(old.processes);
+      await machine.environment.restore(old);
+      expect(await machine.says("cat <&6")).toBe("old");
     });
 
     test("what runs by itself in a shell, or beside it, is not judged", async () => {

@@ -1,10 +1,10 @@
 // Whether the processes of a sandbox can have changed since their image was made: where nothing but waiting shells is there, that can be told without another image.
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { constants, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { descriptors, type ProcessInfo, processInfos, targetOf, threadsOf } from "../../processes/proc.ts";
 import type { LayerDifference } from "../layers/layers.ts";
 import { type Life, type LifePlan, rootPid } from "../life.ts";
-import { runLayer } from "../run-folder.ts";
+import { runLayer, runPath } from "../run-folder.ts";
 
 /** The tree's root and persistent shells that wait for a command, and nothing else. */
 export interface Still {
@@ -50,18 +50,41 @@ function kernelSays({ pid, state }: ProcessInfo): string | undefined {
       .split("\n")
       .filter((line) => !passing.test(line));
     const links = ["cwd", "root", "exe"].map((name) => readlinkSync(`/proc/${pid}/${name}`));
-    const targets = descriptors(pid).map((fd) => [fd, targetOf(pid, fd)] as const);
-    // Of what has no name nothing can be told.
-    if (targets.some(([, target]) => target?.startsWith("/") !== true)) return undefined;
+    const targets = descriptors(pid).map((fd) => [fd, targetOf(pid, fd) ?? ""] as const);
+    if (!targets.every(([fd, target]) => isKept(pid, fd, target))) return undefined;
     const open = targets.map(([fd, target]) => `${fd} ${target} ${positionOf(read(`fdinfo/${fd}`))}`);
-    const nice = read("stat").split(") ").at(-1)?.split(" ")[16];
-    return [...status, ...links, ...open, read("limits"), nice, read("oom_score_adj"), read("coredump_filter")].join(
-      "\n",
-    );
+    const stat = read("stat").split(") ").at(-1)?.split(" ") ?? [];
+    const scheduled = [scheduledFields.map((at) => stat[at]).join(" "), read("timerslack_ns")];
+    return [
+      ...status,
+      ...links,
+      ...open,
+      ...scheduled,
+      read("limits"),
+      read("oom_score_adj"),
+      read("coredump_filter"),
+    ].join("\n");
   } catch {
     return undefined;
   }
 }
+
+/** Of /proc/PID/stat behind the name: nice, rt_priority, policy. */
+const scheduledFields = [16, 37, 38];
+
+/** Devices that hold nothing: major and minor number. */
+const empty = new Set(["1:3", "1:5", "1:7", "1:8", "1:9"]);
+
+/** What it leads to is in the state of the files, or holds nothing: of a pipe's bytes, a terminal or a file without a name nothing is told here. Its own pipe is empty while it waits. */
+function isKept(pid: number, fd: string, target: string): boolean {
+  const { mode, nlink, rdev } = statSync(`/proc/${pid}/fd/${fd}`);
+  const kind = mode & constants.S_IFMT;
+  if (kind === constants.S_IFCHR) return empty.has(`${rdev >> 8}:${rdev & 0xff}`);
+  if (kind === constants.S_IFIFO) return fd === "0" && ownPipe.test(target);
+  return target.startsWith("/") && nlink > 0 && (kind === constants.S_IFREG || kind === constants.S_IFDIR);
+}
+
+const ownPipe = new RegExp(`^${runPath}/calls/[^/]+/in$`);
 
 /** Its position, its flags and its locks. */
 const positionOf = (about: string): string => about.replace(/^(mnt_id|ino):.*\n/gm, "");
