@@ -193,6 +193,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     toolsBegun: new Map(),
     restoresChannels: new Map(),
     reached: new Map(),
+    gone: undefined,
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

@@ -114,6 +114,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),
+      gone: undefined,
       track(work) {
         persisting.add(work);
         const done = (): void => void persisting.delete(work);
@@ -129,9 +130,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     await markLost(deps);
     await recover(deps);
     const newest = newestPair(deps);
-    await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
+    const wentBack = await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
       if (newest !== undefined) keepUnrecorded(deps, newest, found);
     });
+    if (newest !== undefined && wentBack === true) deps.gone = { checkpoint: newest.id, since: new Set() };
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */

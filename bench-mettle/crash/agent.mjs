@@ -4,10 +4,10 @@ import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs
 import { openRewind } from "agentrewind";
 import { withRewind } from "agentrewind/openai";
 import OpenAI from "openai";
+import { toolsOver, verified } from "./tools.mjs";
 
 const { workspace, store, open, keeps, conversation, baseURL, verify } = JSON.parse(process.argv[2]);
 const tell = (type, more = {}) => process.send({ type, ...more });
-const commandMs = 60_000;
 
 const rewind = await openRewind({ workspace, store, ...open });
 tell("opened");
@@ -16,25 +16,6 @@ const api = new OpenAI({ apiKey: "none", baseURL, maxRetries: 0 });
 const recorded = keeps === "pairs";
 const client = recorded ? withRewind(api, rewind, { thread: "t1" }) : api;
 
-const tools = {
-  async bash({ command }) {
-    const { exitCode, signal, stdout, stderr } = await environment.exec(command, { timeoutMs: commandMs });
-    return `${stdout}${stderr}[${signal ?? exitCode}]`;
-  },
-  async read({ path }) {
-    return Buffer.from(await environment.readFile(path)).toString("utf8");
-  },
-  async write({ path, text }) {
-    await environment.writeFile(path, text);
-    return `wrote ${path}`;
-  },
-  async edit({ path, from, to }) {
-    const text = await tools.read({ path });
-    if (text.split(from).length !== 2) throw new Error(`${path} does not hold that text once`);
-    return tools.write({ path, text: text.replace(from, () => to) });
-  },
-};
-
 /** The name of the call that runs: calls run one after the other. */
 let running;
 
@@ -42,14 +23,16 @@ function toolOf(name, run) {
   const told = async (args) => {
     const call = running;
     tell("tool", { call });
-    const result = await run(args).catch((error) => `Failed: ${error.message}`);
+    const result = await run(args);
     tell("tool-done", { call });
     return result;
   };
   return recorded ? client.rewind.tool(name, told) : told;
 }
-const bound = Object.fromEntries(Object.entries(tools).map(([name, run]) => [name, toolOf(name, run)]));
-const definitions = Object.keys(tools).map((name) => ({
+const bound = Object.fromEntries(
+  Object.entries(toolsOver(environment)).map(([name, run]) => [name, toolOf(name, run)]),
+);
+const definitions = Object.keys(bound).map((name) => ({
   type: "function",
   function: { name, parameters: { type: "object", properties: {} } },
 }));
@@ -57,7 +40,12 @@ const definitions = Object.keys(tools).map((name) => ({
 /** The loop's own log, of what an agent without pairs keeps. */
 const log = keeps === "conversation" ? openSync(conversation, "a", 0o600) : undefined;
 const messages =
-  log === undefined ? [] : readFileSync(conversation, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  log === undefined
+    ? []
+    : readFileSync(conversation, "utf8")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
 function add(message) {
   messages.push(message);
   if (log === undefined) return;
@@ -87,11 +75,10 @@ for (;;) {
   for (const call of tool_calls) await answer(call);
 }
 tell("finished");
-const { exitCode, stdout, stderr } = await environment.exec(["bash", "-c", verify], { timeoutMs: commandMs });
+const result = await verified(environment, verify);
 const made = recorded ? rewind.thread("t1").checkpoints({ all: true }) : [];
 tell("verified", {
-  pass: exitCode === 0,
-  why: `${stdout}${stderr}`.trim().slice(0, 300),
+  ...result,
   checkpoints: made.map(({ id, parent, kind, state, environment: halves, problems, timings }) => ({
     ...{ id, parent, kind, state, ...halves, ...timings },
     problems: problems.map(({ path, reason }) => `${path}: ${reason}`),

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { kill, killTree } from "./kill.ts";
-import { openOptions, type Policy } from "./policies.ts";
 import { type Place, plainEnvironment } from "./place.ts";
+import { openOptions, type Policy } from "./policies.ts";
 import type { Trace } from "./traces/trace.ts";
 
 const program = fileURLToPath(new URL("agent.mjs", import.meta.url));

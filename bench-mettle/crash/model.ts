@@ -14,11 +14,11 @@ export interface TraceModel extends Pick<ModelServer, "baseUrl" | "errors" | "cl
 export const callName = (turn: number, call: number): string => `call_${turn}_${call}`;
 export const turnOfCall = (name: string): number => Number(name.split("_")[1]);
 
-/** @param onAsked may keep the reply back */
+/** @param onAsked false: nobody is there any more who could be answered */
 export async function startModel(
   trace: Trace,
   scale: number,
-  onAsked: (turn: number, latencyMs: number) => Promise<void> | void,
+  onAsked: (turn: number, latencyMs: number) => Promise<boolean> | boolean,
 ): Promise<TraceModel> {
   const asked: number[] = [];
   const answered: number[] = [];
@@ -31,8 +31,7 @@ export async function startModel(
       const latencyMs = latencyOf(trace.id, turn) * scale;
       const held = onAsked(turn, latencyMs);
       await sleep(latencyMs);
-      await held;
-      answered.push(turn);
+      if (await held) answered.push(turn);
       const step = trace.turns[turn];
       if (step === undefined) return { content: "Done." };
       return {

@@ -65,5 +65,8 @@ export function makePlace(trace: Trace): Place {
 /** What a killed owner of a sandbox left that nobody opens again: its mounts and groups. */
 function clean(store: string): void {
   if (!readdirSync(store).includes("layers")) return;
-  execFileSync(process.execPath, [command, "--store", store, "doctor", "--clean"], { cwd: join(dirname(store), "work"), stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(process.execPath, [command, "--store", store, "doctor", "--clean"], {
+    cwd: join(dirname(store), "work"),
+    stdio: ["ignore", "ignore", "inherit"],
+  });
 }

@@ -18,8 +18,7 @@ export function randomOf(...seed: readonly (string | number)[]): Random {
 export const between = (random: Random, from: number, to: number): number =>
   from + Math.floor(random() * (to - from + 1));
 
-export const pick = <T>(random: Random, list: readonly [T, ...T[]]): T =>
-  list[Math.floor(random() * list.length)] as T;
+export const pick = <T>(random: Random, list: readonly [T, ...T[]]): T => list[Math.floor(random() * list.length)] as T;
 
 const median = 4_000;
 /** 95 of 100 are below 15 s: ln(15/4) / 1.645. */

@@ -2,7 +2,7 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beginLife, type CheckpointLine, type Life, type Told, type Verified } from "./agent.ts";
-import { startModel, turnOfCall } from "./model.ts";
+import { startModel, type TraceModel, turnOfCall } from "./model.ts";
 import { makePlace } from "./place.ts";
 import type { Kill } from "./plan.ts";
 import type { Policy } from "./policies.ts";
@@ -24,6 +24,8 @@ export interface Run {
   readonly modelCallsRepeated: number;
   /** Tool runs that had ended and were made again. */
   readonly toolRunsRepeated: number;
+  /** The same of the turn before the kill and of its own, where pairs are kept: no pair behind them need have been captured. */
+  readonly toolRunsRedone: number;
   /** What was under way in the moment of the kill and was begun again. */
   readonly begunAgain: number;
   readonly turns: number;
@@ -64,8 +66,8 @@ export async function runTrace(
     life?.kill(kill.victim);
   };
   const model = await startModel(trace, scale, (turn, latencyMs) => {
-    if (kill?.moment === "model" && kill.turn === turn && !killed) return strike(Math.min(kill.delayMs, latencyMs));
-    return undefined;
+    const isIts = kill?.moment === "model" && kill.turn === turn && !killed;
+    return isIts ? strike(Math.min(kill.delayMs, latencyMs)).then(() => false) : true;
   });
   const onTold = (told: Told): void => {
     if (told.type === "finished") finishedAt = performance.now();
@@ -94,7 +96,7 @@ export async function runTrace(
     return {
       ...{ trace: trace.id, family: trace.family, kind: trace.kind, policy: policy.name, seed, scale, kill },
       ...{ pass: verified?.pass ?? false, why, ms },
-      ...counted(model.asked, model.answered, seen),
+      ...counted(model, seen, kill, policy.keeps),
       turns: trace.turns.length + 1,
       ...captured(verified?.checkpoints ?? []),
     };
@@ -104,14 +106,18 @@ export async function runTrace(
   }
 }
 
-function counted(asked: readonly number[], answered: readonly number[], { begun, ended }: Seen) {
+/** What had ended before the kill and was done once more. What need not have been kept yet (no pair, no log line behind it) counts apart. */
+function counted(model: TraceModel, { begun, ended }: Seen, kill: Kill | null, keeps: Policy["keeps"]) {
   const repeats = (list: readonly unknown[]): number => list.length - new Set(list).size;
-  const modelCallsRepeated = repeats(answered);
-  const toolRunsRepeated = repeats(ended);
+  const lastReply = kill === null ? 0 : kill.moment === "model" ? kill.turn - 1 : kill.turn;
+  const modelCalls = repeats(model.answered.filter((turn) => keeps === "nothing" || turn <= lastReply));
+  const toolRuns = repeats(ended);
+  const unpaired = keeps === "pairs" ? repeats(ended.filter((call) => turnOfCall(call) >= (kill?.turn ?? 0) - 1)) : 0;
   return {
-    modelCallsRepeated,
-    toolRunsRepeated,
-    begunAgain: repeats(asked) - modelCallsRepeated + (repeats(begun) - toolRunsRepeated),
+    modelCallsRepeated: modelCalls,
+    toolRunsRepeated: toolRuns - unpaired,
+    toolRunsRedone: unpaired,
+    begunAgain: repeats(model.asked) - modelCalls + repeats(begun) - toolRuns,
   };
 }
 

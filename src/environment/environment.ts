@@ -260,8 +260,9 @@ export interface Environment {
   /**
    * Called once, when the workspace was opened and what a killed process left half done is finished: an environment that does not outlive its owner begins then, with
    * the newest pair that is stored, or as it was closed. What was changed behind that pair and goes with it MUST be handed to `keep` before anything is touched.
+   * @returns whether it begins with the newest pair: what was done behind that is gone
    */
-  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void>;
+  resume?(newest: Manifest | null, keep?: (found: Captured) => void): Promise<boolean>;
   /**
    * Brings what was made here back to the host's folders, where the environment keeps its changes from them. States that were captured before MUST stay as they were.
    */

@@ -8,6 +8,7 @@ import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
   IntentRow,
+  JournalRow,
   LessonRow,
   ManifestRow,
   NewCheckpoint,
@@ -156,8 +157,8 @@ export function openCatalog(sql: Sql, environment: string) {
         }
       });
     },
-    journal: (thread: number, key: string): string | undefined =>
-      get<{ value: string }>("SELECT value FROM journal WHERE thread = ? AND key = ?", thread, key)?.value,
+    journal: (thread: number, key: string): JournalRow | undefined =>
+      get<JournalRow>("SELECT value, checkpoint FROM journal WHERE thread = ? AND key = ?", thread, key),
 
     threads: (): ThreadRow[] =>
       all("SELECT * FROM thread WHERE environment = ? ORDER BY active_at DESC, id DESC", environment),

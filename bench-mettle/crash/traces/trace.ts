@@ -52,13 +52,13 @@ export const look = (say: string, ...calls: readonly (Call | string)[]): Turn =>
 /** Starts in the background, with nothing of the command's own output in its hands. */
 export const background = (command: string): string => `${command} >/dev/null 2>&1 </dev/null &`;
 
-/** Waits until something listens on the port of loopback, at most five seconds. */
+/** Waits until something listens on the port of loopback, at most two seconds. */
 export const listens = (port: number): string =>
-  `for _ in $(seq 100); do (: </dev/tcp/127.0.0.1/${port}) 2>/dev/null && break; sleep 0.05; done; (: </dev/tcp/127.0.0.1/${port})`;
+  `for _ in $(seq 30); do (: </dev/tcp/127.0.0.1/${port}) 2>/dev/null && break; sleep 0.05; done; (: </dev/tcp/127.0.0.1/${port})`;
 
-/** Waits until the condition holds, at most five seconds. */
+/** Waits until the condition holds, at most two seconds. */
 export const until = (condition: string): string =>
-  `for _ in $(seq 100); do ${condition} && break; sleep 0.05; done; ${condition}`;
+  `for _ in $(seq 30); do ${condition} && break; sleep 0.05; done; ${condition}`;
 
 /** For verifiers: fails with a sentence unless the command prints just this. */
 export const expects = (command: string, value: string, what: string): string =>

@@ -115,9 +115,9 @@ export class Sandbox implements Environment {
   }
 
   /** Begins its first life: as it was closed, else as the newest pair says, else empty. */
-  async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<void> {
+  async resume(newest: Manifest | null, keep?: (found: Captured) => void): Promise<boolean> {
     try {
-      if (this.#lives.present === undefined) await this.#resume(this.#note.read(), newest, keep);
+      return this.#lives.present === undefined && (await this.#resume(this.#note.read(), newest, keep));
     } finally {
       // Only now: killed before, the next one finds it parked as well.
       this.#note.write(null, this.#options());
@@ -129,15 +129,17 @@ export class Sandbox implements Environment {
     parked: Parked | undefined,
     newest: Manifest | null,
     keep: ((found: Captured) => void) | undefined,
-  ): Promise<void> {
+  ): Promise<boolean> {
+    const wentBack = parked === undefined && newest !== null && this.#states.has(newest);
     if (parked?.files != null && this.#states.has(parked as Manifest))
       this.#untold = await this.#begin(parked as Manifest);
-    else if (parked === undefined && newest !== null && this.#states.has(newest)) {
+    else if (wentBack) {
       await this.#keepLeft(newest, keep);
       this.#untold = await this.#begin(newest);
     } else await this.#lives.beginEmpty();
     void this.#host.look();
     this.#host.lookAround();
+    return wentBack;
   }
 
   /** What a killed owner's tools changed behind the newest pair. */
