@@ -1,5 +1,5 @@
 // Settings of the machine, outside of the workspace.
-import { act, background, expects, listens, look, type Trace, until, write } from "./trace.ts";
+import { act, expects, listens, look, type Trace, until, write } from "./trace.ts";
 
 const shell = { family: "configuration", kind: "shell" } as const;
 

@@ -33,12 +33,13 @@ export const installs: readonly Trace[] = [
       "for v in 1 2; do mkdir -p p$v/DEBIAN p$v/etc p$v/usr/bin; sed s/VERSION/$v/ control.in > p$v/DEBIAN/control; echo v=$v > p$v/etc/tick.conf; echo /etc/tick.conf > p$v/DEBIAN/conffiles; printf '#!/bin/sh\\n. /etc/tick.conf; echo '$v' $v\\n' > p$v/usr/bin/tick-agent; chmod 755 p$v/usr/bin/tick-agent; dpkg-deb --root-owner-group -b p$v tick_$v.deb; rm -r p$v; done",
     turns: [
       look("Which are there?", "ls *.deb"),
-      act("The first.", "dpkg --force-unsafe-io -i tick_1.deb"),
+      act("The first.", "dpkg --force-unsafe-io -i tick_1.deb && tick-agent > first.txt"),
       act("Its setting is ours.", "echo v=mine > /etc/tick.conf"),
       act("The second, and our setting stays.", "dpkg --force-unsafe-io --force-confold -i tick_2.deb"),
       act("What does it say?", "tick-agent > said.txt; cat said.txt"),
     ],
     verify: [
+      expects("cat first.txt", "1 1", "what the first said"),
       expects("cat said.txt", "2 mine", "what it said"),
       expects("cat /etc/tick.conf", "v=mine", "the setting"),
       expects("dpkg-query -W tick-agent | cut -f 2", "2", "the version"),

@@ -174,9 +174,9 @@ export const nodeRepositories: readonly Trace[] = [
         "Quotes where they are needed.",
         "writer.js",
         "=> String(value);",
-        "=> {\n  const text = value === null ? '' : String(value);\n  return /[\",\\n]/.test(text) ? `\"${text.replaceAll('\"', '\"\"')}\"` : text;\n};",
+        `=> {\n  const text = value === null ? '' : String(value);\n  return /[",\\n]/.test(text) ? \`"\${text.replaceAll('"', '""')}"\` : text;\n};`,
       ],
-      ["Each line ends.", "writer.js", ".join('\\n');", ".map((line) => `${line}\\n`).join('');"],
+      ["Each line ends.", "writer.js", ".join('\\n');", `.map((line) => \`\${line}\\n\`).join('');`],
     ],
     hidden: node(
       "const { write } = require('./writer'); require('node:assert').equal(write([['x\"y', null], ['a,b', 2]]), '\"x\"\"y\",\\n\"a,b\",2\\n');",

@@ -35,7 +35,7 @@ export const pipelines: readonly Trace[] = [
         "Its quotes are wrong.",
         write(
           "dict.sh",
-          'declare -A word\nexec 3<>ask 4<>told\nwhile read -r -u 3 verb key value; do\n  case $verb in put) word[$key]=$value; echo ok >&4;; get) echo "${word[$key]}" >&4;; esac\ndone\n',
+          `declare -A word\nexec 3<>ask 4<>told\nwhile read -r -u 3 verb key value; do\n  case $verb in put) word[$key]=$value; echo ok >&4;; get) echo "\${word[$key]}" >&4;; esac\ndone\n`,
         ),
       ),
       act("Start it.", "mkfifo ask told; bash dict.sh >/dev/null 2>&1 </dev/null & exec 8<>ask 9<>told"),
