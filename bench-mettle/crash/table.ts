@@ -4,7 +4,7 @@ import { quantile } from "../perf/figures.ts";
 import type { Machine } from "../perf/machine.ts";
 import { type Judged, needsOf } from "./oracle.ts";
 import { type Policy, unkilled } from "./policies.ts";
-import { latencyAbout } from "./random.ts";
+import { latencyAbout, latencyOf } from "./random.ts";
 import type { Run } from "./run.ts";
 import type { Trace } from "./traces/trace.ts";
 
@@ -47,6 +47,15 @@ function timesFaultFree(runs: readonly Run[], all: readonly Run[]): string {
   return ratios.length === 0 ? "-" : `${quantile(ratios, 0.5).toFixed(2)}x`;
 }
 
+/** What agents waited for captures, of what the model would have taken without the scale: captures that a scaled model does not hide count in full. */
+function exposedShare(runs: readonly Run[]): string {
+  const exposed = sum(runs.map(({ exposedMs }) => exposedMs));
+  const model = sum(
+    runs.flatMap(({ trace, turns }) => Array.from({ length: turns }, (_, turn) => latencyOf(trace, turn))),
+  );
+  return exposed === 0 ? "-" : `${((100 * exposed) / model).toFixed(2)} %`;
+}
+
 function skips(runs: readonly Run[], half: "filesSkipped" | "processesSkipped" | "bothSkipped"): string {
   return share(sum(runs.map(({ captures }) => captures[half])), sum(runs.map(({ captures }) => captures.made)));
 }
@@ -64,6 +73,7 @@ const policyRow = ({ name }: Policy, runs: readonly Run[]): (string | number)[] 
     `${skips(own, "filesSkipped")} / ${skips(own, "processesSkipped")} / ${skips(own, "bothSkipped")}`,
     (total((run) => run.bytes) / Math.max(1, own.length) / 2 ** 20).toFixed(1),
     timesFaultFree(own, runs),
+    exposedShare(own),
   ];
 };
 
@@ -170,11 +180,12 @@ ${table(
     "captures without new files / processes / both",
     "MiB a run",
     "time against fault-free",
+    "exposed, of the model's time",
   ],
   policies.map((policy) => policyRow(policy, runs)),
 )}
 
-"Repeated" is what had ended and lay in the restored prefix. "Done again": tools that had ended when no pair behind them was captured yet; what they did went with the sandbox. Bytes are what the captures wrote.
+"Repeated" is what had ended and lay in the restored prefix. "Done again": tools that had ended when no pair behind them was captured yet; what they did went with the sandbox. Bytes are what the captures wrote. "Exposed" is what agents waited for captures, against the model's time without the scale: an upper bound, since a model that is so much faster hides less of them.
 
 ${failures(result)}
 
