@@ -57,7 +57,7 @@ test.skipIf(lacking(...needed))(
     ).toEqual([true]);
     for (const run of of("ours")) expect(run.captures.notRestorable).toBe(0);
 
-    const again = await suite(...small, ...five);
+    const again = await suite(...small, ...five, "--resume");
     expect(again.stderr).not.toContain("left: ");
     expect(again.stdout).toBe(stdout);
   },
@@ -76,7 +76,7 @@ test.skipIf(lacking(...needed))(
           .slice(0, 4)
           .map(({ trace }) => trace);
     const turns = long ? [] : ["--turns", "1"];
-    await suite("--validate", "--traces", sample.map(({ id }) => id).join(","), ...turns);
+    await suite("--validate", "--resume", "--traces", sample.map(({ id }) => id).join(","), ...turns);
     const judged = [...readLines<Judged>(join(out, "traces.jsonl")).values()];
     for (const { id } of sample) expect(judged.find(({ trace }) => trace === id)?.faults, id).toEqual([]);
   },

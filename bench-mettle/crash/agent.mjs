@@ -12,7 +12,7 @@ const tell = (type, more = {}) => process.send({ type, ...more });
 const rewind = await openRewind({ workspace, store, ...open });
 tell("opened");
 const { environment } = rewind;
-const api = new OpenAI({ apiKey: "none", baseURL, maxRetries: 0 });
+const api = new OpenAI({ apiKey: "none", baseURL });
 const recorded = keeps === "pairs";
 const client = recorded ? withRewind(api, rewind, { thread: "t1" }) : api;
 

@@ -16,6 +16,8 @@ export interface Options {
   /** Runs beside each other. */
   readonly jobs: number;
   readonly out: string;
+  /** What an earlier suite has written there is not done again. */
+  readonly resume: boolean;
   /** Only the traces themselves are judged. */
   readonly validate: boolean;
   /** Of how many turns of a trace each check is made: all, or so many. */
@@ -29,8 +31,8 @@ export const usage = `npm run bench:crash -- [options]
   --seeds LIST          each decides where every trace is killed (default 1)
   --latency-scale X     the model's latencies times X; 0 for none (default 0.02)
   --jobs N              runs beside each other (default 2)
-  --out FOLDER          where crash.md, crash.jsonl and traces.jsonl are written (default bench-mettle/results);
-                        runs that crash.jsonl holds already are not made again
+  --out FOLDER          where crash.md, crash.jsonl and traces.jsonl are written (default bench-mettle/results)
+  --resume              goes on with a suite that was ended: what those files hold is not done again
   --validate            judges the traces, and runs no policy
   --turns N             judges each trace at N of its turns, chosen by its name (default all)
 
@@ -48,6 +50,7 @@ export function parseOptions(args: readonly string[]): Options | "help" {
       "latency-scale": { type: "string", default: "0.02" },
       jobs: { type: "string", default: "2" },
       out: { type: "string", default: fileURLToPath(new URL("../results", import.meta.url)) },
+      resume: { type: "boolean", default: false },
       validate: { type: "boolean", default: false },
       turns: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
@@ -65,6 +68,7 @@ export function parseOptions(args: readonly string[]): Options | "help" {
     scale,
     jobs: count("--jobs", values.jobs),
     out: values.out === "" ? join(tmpdir(), "agentrewind-crash") : values.out,
+    resume: values.resume,
     validate: values.validate,
     turns: values.turns === undefined ? Number.POSITIVE_INFINITY : count("--turns", values.turns),
   };

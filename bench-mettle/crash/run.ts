@@ -24,7 +24,7 @@ export interface Run {
   readonly modelCallsRepeated: number;
   /** Tool runs that had ended and were made again. */
   readonly toolRunsRepeated: number;
-  /** The same of the turn before the kill and of its own, where pairs are kept: no pair behind them need have been captured. */
+  /** The same of the turn of the kill, and with pairs of the one before: no log line, no pair behind them need have been there yet. */
   readonly toolRunsRedone: number;
   /** What was under way in the moment of the kill and was begun again. */
   readonly begunAgain: number;
@@ -112,11 +112,15 @@ function counted(model: TraceModel, { begun, ended }: Seen, kill: Kill | null, k
   const lastReply = kill === null ? 0 : kill.moment === "model" ? kill.turn - 1 : kill.turn;
   const modelCalls = repeats(model.answered.filter((turn) => keeps === "nothing" || turn <= lastReply));
   const toolRuns = repeats(ended);
-  const unpaired = keeps === "pairs" ? repeats(ended.filter((call) => turnOfCall(call) >= (kill?.turn ?? 0) - 1)) : 0;
+  // A log has the results of the turn before; its pair is only captured while the model is asked again.
+  const unsure = { nothing: Number.POSITIVE_INFINITY, conversation: kill?.turn ?? 0, pairs: (kill?.turn ?? 0) - 1 }[
+    keeps
+  ];
+  const unkept = repeats(ended.filter((call) => turnOfCall(call) >= unsure));
   return {
     modelCallsRepeated: modelCalls,
-    toolRunsRepeated: toolRuns - unpaired,
-    toolRunsRedone: unpaired,
+    toolRunsRepeated: toolRuns - unkept,
+    toolRunsRedone: unkept,
     begunAgain: repeats(model.asked) - modelCalls + repeats(begun) - toolRuns,
   };
 }

@@ -1,6 +1,6 @@
 // The suite: traces are judged, killed once under every policy, recovered and verified. Writes crash.md, crash.jsonl and traces.jsonl.
 import { createHash } from "node:crypto";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describeMachine } from "../perf/machine.ts";
@@ -30,26 +30,30 @@ function someTurns(trace: Trace, count: number): (turn: number) => boolean {
   return (turn) => picked.has(turn);
 }
 
-/** Without where it was written to, which is nobody's business. */
+/** Without where it was written to, which is nobody's business, and whether in one go. */
 function commandOf(args: readonly string[]): string {
-  const shown = args.filter((one, index) => !one.startsWith("--out") && args[index - 1] !== "--out");
+  const shown = args.filter(
+    (one, index) => one !== "--resume" && !one.startsWith("--out") && args[index - 1] !== "--out",
+  );
   return ["npm run bench:crash", ...(shown.length === 0 ? [] : ["--", ...shown])].join(" ");
 }
 
 export async function runSuite(options: Options, args: readonly string[]): Promise<void> {
-  const { traces, policies, seeds, scale, jobs, out, turns } = options;
+  const { traces, policies, seeds, scale, jobs, out, turns, resume } = options;
   const machine = describeMachine(tmpdir());
   // Traces run with this, also where this process itself runs them.
   for (const name of Object.keys(process.env)) if (name !== "TMPDIR") delete process.env[name];
   Object.assign(process.env, plainEnvironment());
   mkdirSync(out, { recursive: true });
+  const files = { judged: join(out, "traces.jsonl"), runs: join(out, "crash.jsonl") };
+  if (!resume) for (const file of Object.values(files)) rmSync(file, { force: true });
   const judged = await doAll<Judged>(
     traces.map((trace) => ({
       name: `${nameOf(trace)}/${turns}`,
       about: `judged ${trace.id}`,
       run: () => judge(trace, { leaveOut: someTurns(trace, turns), ablate: someTurns(trace, turns) }),
     })),
-    join(out, "traces.jsonl"),
+    files.judged,
     jobs,
   );
   const faults = judged.flatMap(({ trace, faults }) => faults.map((fault) => `${trace} ${fault}`));
@@ -66,7 +70,7 @@ export async function runSuite(options: Options, args: readonly string[]): Promi
         })),
       ),
     ),
-    join(out, "crash.jsonl"),
+    files.runs,
     jobs,
   );
   const date = new Date().toISOString().slice(0, 10);

@@ -175,7 +175,7 @@ ${table(
     "correct, files",
     "model calls repeated",
     "tool runs repeated",
-    "done again since no pair held them",
+    "done again: not kept yet",
     "interrupted and begun again",
     "captures without new files / processes / both",
     "MiB a run",
@@ -185,7 +185,7 @@ ${table(
   policies.map((policy) => policyRow(policy, runs)),
 )}
 
-"Repeated" is what had ended and lay in the restored prefix. "Done again": tools that had ended when no pair behind them was captured yet; what they did went with the sandbox. Bytes are what the captures wrote. "Exposed" is what agents waited for captures, against the model's time without the scale: an upper bound, since a model that is so much faster hides less of them.
+"Repeated" is what had ended and lay in the restored prefix. "Done again": tools that had ended a moment before the kill, when no pair behind them was captured (with \`chat\`, no line of the log written) yet; what they did went with the sandbox. Bytes are what the captures wrote. "Exposed" is what agents waited for captures, against the model's time without the scale: an upper bound, since a model that is so much faster hides less of them.
 
 ${failures(result)}
 
