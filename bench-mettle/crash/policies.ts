@@ -35,7 +35,7 @@ export const policies: readonly Policy[] = [
 /** Runs that nobody kills: what the others are measured against. */
 export const unkilled: readonly Policy[] = [
   { name: "fault-free", about: "a plain loop, never killed", keeps: "nothing", open: plain },
-  { name: "ours, not killed", about: "AgentRewind as it comes, never killed", keeps: "pairs", open: plain },
+  { name: "ours-unkilled", about: "AgentRewind as it comes, never killed", keeps: "pairs", open: plain },
 ];
 
 export const openOptions = (policy: Policy, trace: Trace): Partial<OpenOptions> => {

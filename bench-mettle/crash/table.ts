@@ -189,6 +189,9 @@ ${table(
 
 ${failures(result)}
 
+Why they differ: \`restart\` is right and pays for everything twice. \`chat\` goes on with a conversation whose work is gone: right only where what came before the kill had only looked, or is made again behind it. \`chat+files\` adds what tools wrote, anywhere on the machine, and lacks servers' and jobs' memory, the shell's folder, variables, functions and open files:
+right where the task works in files alone (git, builds, packages, repositories), wrong where it does not. \`full\` and \`ours\` bring both halves back as of one moment, so the rest of the trace meets what it met before. The last table says the same without any kill.
+
 ## By family
 
 ${byFamily(result)}
