@@ -59,7 +59,9 @@ test.skipIf(lacking(...needed))(
 
     const again = await suite(...small, ...five, "--resume");
     expect(again.stderr).not.toContain("left: ");
-    expect(again.stdout).toBe(stdout);
+    // What stands before it tells of the machine's load.
+    const result = (text: string): string => text.slice(text.indexOf("## Result"));
+    expect(result(again.stdout)).toBe(result(stdout));
   },
 );
 

@@ -91,7 +91,8 @@ export async function runTrace(
       if (policy.keeps !== "pairs") place.makeFresh();
       verified = await live();
     }
-    const why = verified?.why ?? `the agent failed: ${(life?.stderr() ?? "").trim().slice(-600)}`;
+    const said = verified?.why ?? `the agent failed: ${(life?.stderr() ?? "").trim().slice(-600)}`;
+    const why = said.replaceAll(place.workspace, "work");
     const ms = (finishedAt === 0 ? performance.now() : finishedAt) - start;
     return {
       ...{ trace: trace.id, family: trace.family, kind: trace.kind, policy: policy.name, seed, scale, kill },
