@@ -199,6 +199,7 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     standsAt: { checkpoint: null },
     restoresChannels: new Map(),
     reached: new Map(),
+    gone: undefined,
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

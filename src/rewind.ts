@@ -130,6 +130,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),
+      gone: undefined,
       track(work) {
         persisting.add(work);
         const done = (): void => void persisting.delete(work);
@@ -148,7 +149,10 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     const wentBack = await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
       if (newest !== undefined) keepUnrecorded(deps, newest, found);
     });
-    if (wentBack === true && newest !== undefined) deps.standsAt.checkpoint = newest.id;
+    if (wentBack === true && newest !== undefined) {
+      deps.standsAt.checkpoint = newest.id;
+      deps.gone = { checkpoint: newest.id, since: new Set() };
+    }
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */

@@ -1,14 +1,14 @@
 // The benchmark's command: how long checkpoints and rewinds take, and what they store, beside what a user would pick instead.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { agentrewindArm, killAgents } from "./arm-agentrewind.ts";
 import { copyArm } from "./arm-copy.ts";
 import { shadowGitArm, stashArm } from "./arm-git.ts";
 import { resticArm } from "./arm-restic.ts";
 import { rsyncArm } from "./arm-rsync.ts";
+import { buildIfStale } from "./build.ts";
 import { type SubjectResult, subjectResult } from "./figures.ts";
 import { describeMachine, versionOf } from "./machine.ts";
 import { type Options, parseOptions, usage } from "./options.ts";
@@ -18,19 +18,6 @@ import { runSubject } from "./rounds.ts";
 import { makeSubject } from "./subjects.ts";
 import { markdown } from "./table.ts";
 import { fetchTools, findTool } from "./tools.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
-
-/** The public name leads to dist; it must not be older than the sources. */
-function buildIfStale(): void {
-  const built = join(root, "dist", "src", "index.js");
-  const newest = ["src", "adapters"]
-    .flatMap((folder) => readdirSync(join(root, folder), { withFileTypes: true, recursive: true }))
-    .filter((entry) => entry.isFile())
-    .reduce((time, entry) => Math.max(time, statSync(join(entry.parentPath, entry.name)).mtimeMs), 0);
-  if (existsSync(built) && statSync(built).mtimeMs >= newest) return;
-  execFileSync(process.execPath, [join(root, "scripts", "build.mjs")], { stdio: "inherit" });
-}
 
 function chooseArms({ arms: names, modelMs }: Options) {
   const [rsync, restic] = [findTool("rsync"), findTool("restic")];

@@ -127,9 +127,11 @@ export class Log {
     return typeof name === "string" ? this.#get(name) : undefined;
   }
 
-  /** What a tool returned for a call of the reply to this request. */
+  /** What a tool returned for a call of the reply to this request; undefined also where what it did is gone with a killed owner of the environment. */
   toolResult(name: string, call: Call): { readonly value: unknown } | undefined {
-    return this.#journal.get(toolKey(name, call)) as { readonly value: unknown } | undefined;
+    const key = toolKey(name, call);
+    if (this.#journal.isGone(key)) return undefined;
+    return this.#journal.get(key) as { readonly value: unknown } | undefined;
   }
 
   putToolResult(name: string, call: Call, value: unknown): Promise<void> {

@@ -29,6 +29,13 @@ export interface BegunTools {
   ended: boolean;
 }
 
+/** The environment was brought back to this checkpoint when it was opened: its owner had been killed, and what was done behind it went with the owner. */
+export interface Gone {
+  readonly checkpoint: number;
+  /** Keys of journals, by thread, under which something was put since. */
+  readonly since: Set<string>;
+}
+
 export interface SessionDeps {
   readonly catalog: Catalog;
   readonly objects: Objects;
@@ -59,6 +66,7 @@ export interface SessionDeps {
   readonly restoresChannels: Map<string, () => boolean>;
   /** By thread: where its conversation stands behind the model's last reply, for who leaves that state (`Thread.reached`). */
   readonly reached: Map<number, Reached>;
+  gone: Gone | undefined;
   /** `close` waits for work in the background that is given here. */
   readonly track: (work: Promise<unknown>) => void;
   /** @throws CLOSED */

@@ -1,13 +1,16 @@
 // What an adapter must find again in another process and what no rewind takes back: kept with a checkpoint, until that is pruned.
+import type { JournalRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { jsonSerializer } from "./serializer.ts";
 import type { Tree } from "./tree.ts";
 
+type JournalDeps = Pick<SessionDeps, "catalog" | "objects" | "assertOpen" | "gone">;
+
 export class Journal {
-  readonly #deps: Pick<SessionDeps, "catalog" | "objects" | "assertOpen">;
+  readonly #deps: JournalDeps;
   readonly #tree: Tree;
 
-  constructor(deps: Pick<SessionDeps, "catalog" | "objects" | "assertOpen">, tree: Tree) {
+  constructor(deps: JournalDeps, tree: Tree) {
     this.#deps = deps;
     this.#tree = tree;
   }
@@ -17,7 +20,7 @@ export class Journal {
    * @throws DISK_FULL
    */
   async put(values: Readonly<Record<string, unknown>>): Promise<void> {
-    const { catalog, objects, assertOpen } = this.#deps;
+    const { catalog, objects, assertOpen, gone } = this.#deps;
     assertOpen();
     await objects.use(async () => {
       const batch = objects.batch();
@@ -33,15 +36,33 @@ export class Journal {
       await batch.commit();
       const thread = this.#tree.made();
       catalog.putJournal(thread.id, thread.head, names);
+      for (const [key] of names) gone?.since.add(keyIn(thread.id, key));
     });
   }
 
   /** Undefined where nothing is kept under the key. @throws STORE_CORRUPT, CLOSED */
   get(key: string): unknown {
-    const { catalog, objects, assertOpen } = this.#deps;
+    const { objects, assertOpen } = this.#deps;
     assertOpen();
+    const row = this.#row(key);
+    return row === undefined ? undefined : jsonSerializer.decode(objects.get(Buffer.from(row.value, "hex")));
+  }
+
+  /**
+   * Whether what was done in the environment before the value was put is gone: its owner was killed before the next pair was captured, and the environment was
+   * brought back to the one before.
+   */
+  isGone(key: string): boolean {
+    const { gone } = this.#deps;
     const { thread } = this.#tree;
-    const name = thread === undefined ? undefined : catalog.journal(thread.id, key);
-    return name === undefined ? undefined : jsonSerializer.decode(objects.get(Buffer.from(name, "hex")));
+    if (gone === undefined || thread === undefined || gone.since.has(keyIn(thread.id, key))) return false;
+    return this.#row(key)?.checkpoint === gone.checkpoint;
+  }
+
+  #row(key: string): JournalRow | undefined {
+    const { thread } = this.#tree;
+    return thread === undefined ? undefined : this.#deps.catalog.journal(thread.id, key);
   }
 }
+
+const keyIn = (thread: number, key: string): string => `${thread}/${key}`;

@@ -9,6 +9,7 @@ import type {
   CheckpointRow,
   EnvironmentHalf,
   IntentRow,
+  JournalRow,
   LessonRow,
   ManifestRow,
   NewCheckpoint,
@@ -157,8 +158,8 @@ export function openCatalog(sql: Sql, environment: string) {
         }
       });
     },
-    journal: (thread: number, key: string): string | undefined =>
-      get<{ value: string }>("SELECT value FROM journal WHERE thread = ? AND key = ?", thread, key)?.value,
+    journal: (thread: number, key: string): JournalRow | undefined =>
+      get<JournalRow>("SELECT value, checkpoint FROM journal WHERE thread = ? AND key = ?", thread, key),
 
     threads: (): ThreadRow[] =>
       all("SELECT * FROM thread WHERE environment = ? ORDER BY active_at DESC, id DESC", environment),

@@ -153,6 +153,13 @@ export interface NewLesson {
   readonly covers?: readonly number[] | null;
 }
 
+export interface JournalRow {
+  /** Name of an object. */
+  readonly value: string;
+  /** The thread's head when it was put. */
+  readonly checkpoint: number | null;
+}
+
 export interface IntentRow {
   readonly id: number;
   readonly thread: number;

@@ -2,10 +2,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { openRewind } from "agentrewind";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { lacking } from "../capabilities.ts";
 import { libraryEntry, openaiFile } from "../helpers/library.ts";
 import { allText, mainScript, occurrences, openScene, type Scene } from "../langchain/harness.ts";
+import { needed } from "../sandbox/machine.ts";
 
 const program = join(import.meta.dirname, "../fixtures/openai-loop.mjs");
 
@@ -16,10 +19,10 @@ beforeEach(async () => {
 });
 afterEach(async () => scene.close());
 
-async function run(env: Record<string, string> = {}, deadly = ""): Promise<number | string | null> {
+async function run(env: Record<string, string> = {}, deadly = "", kind = "directory"): Promise<number | string | null> {
   const child = spawn(
     process.execPath,
-    [program, libraryEntry, openaiFile, scene.workspace, scene.store, scene.server.baseUrl, deadly],
+    [program, libraryEntry, openaiFile, scene.workspace, scene.store, scene.server.baseUrl, deadly, kind],
     { stdio: ["ignore", "inherit", "inherit"], env: { ...process.env, ...env } },
   );
   const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
@@ -69,3 +72,33 @@ it.each(["good.txt", "bad.txt", "better.txt"])(
     );
   },
 );
+
+describe.skipIf(lacking(...needed))("in a sandbox, whose state goes with its owner", () => {
+  it.each([
+    { fault: "checkpoint.before-commit:2", twice: ["good.txt"] },
+    { fault: "checkpoint.committed:2", twice: [] },
+    { fault: "checkpoint.before-commit:3", twice: ["bad.txt"] },
+  ])(
+    "killed at $fault: a recorded tool runs again where no pair holds what it did, and no other",
+    async ({ fault, twice }) => {
+      expect(await run({ AGENTREWIND_FAULT: fault }, "", "sandbox")).toBe("SIGKILL");
+      expect(await run({}, "", "sandbox")).toBe(0);
+      const runs = readFileSync(join(dirname(scene.store), "runs.log"), "utf8")
+        .trim()
+        .split("\n");
+      expect(runs).toEqual(
+        ["good.txt", "bad.txt", "better.txt"].flatMap((name) => (twice.includes(name) ? [name, name] : [name])),
+      );
+      const { workspace, store } = scene;
+      scene.rewind = await openRewind({ workspace, store, environment: "sandbox", sandbox: { network: "own" } });
+      const { stdout } = await scene.rewind.environment.exec("ls; cat seen.txt; echo $seen");
+      expect(stdout.trim().split("\n")).toEqual([
+        "better.txt",
+        "good.txt",
+        "seen.txt",
+        "good.txt better.txt",
+        "good.txt better.txt",
+      ]);
+    },
+  );
+});

@@ -1,0 +1,7 @@
+import type { Rewind } from "agentrewind";
+
+type Environment = Rewind["environment"];
+export function toolsOver(
+  environment: Environment,
+): Record<"bash" | "read" | "write" | "edit", (args: Readonly<Record<string, string>>) => Promise<string>>;
+export function verified(environment: Environment, script: string): Promise<{ pass: boolean; why: string }>;
