@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -36,8 +36,15 @@ export function buildBpf(target) {
   const made = join(target, `${name}.${process.pid}`);
   // Paths are told nowhere, so that the same sources give the same object.
   const args = ["-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", "-target", "bpf", "-mcpu=v3"];
-  const place = [`-ffile-prefix-map=${folder}=bpf`, "-c", join(folder, "effects.bpf.c"), "-o", made];
-  const run = spawnSync(clang, [...args, ...place], { encoding: "utf8" });
+  const place = [
+    `-ffile-prefix-map=${folder}=bpf`,
+    "-fdebug-compilation-dir=bpf",
+    "-c",
+    "effects.bpf.c",
+    "-o",
+    resolve(made),
+  ];
+  const run = spawnSync(clang, [...args, ...place], { encoding: "utf8", cwd: folder });
   if (run.status !== 0) return told(run).trim();
   // What debuggers read is left out where that can be done; what the kernel reads (BTF) stays.
   const strips = [process.env.LLVM_STRIP, "llvm-strip", "llvm-strip-14"].filter((one) => one !== undefined);
