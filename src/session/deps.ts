@@ -56,7 +56,7 @@ export interface SessionDeps {
   readonly running: Set<number>;
   /** By thread: the checkpoint behind which tools of this process were entered last, and whether one of them has ended. */
   readonly toolsBegun: Map<number, BegunTools>;
-  /** Set where the environment began with an older checkpoint than the newest, of which it had none: with that one, until it is moved. */
+  /** The pair with which an environment that ended with its process began again, until it is captured or moved. */
   readonly standsAt: { checkpoint: number | null };
   /** By checkpoint: resolves when both of its halves are on disk, while they are brought there. */
   readonly persisting: Map<number, Promise<unknown>>;
