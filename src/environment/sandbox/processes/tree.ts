@@ -35,9 +35,9 @@ interface CapturedTree {
 }
 
 export async function captureTree(request: CaptureRequest): Promise<CapturedTree> {
-  const { plan } = request;
+  const { life, plan } = request;
   if (plan.group.processes().length <= 1) {
-    const root = rootOf(plan);
+    const root = await begunRoot(plan, life);
     if (root === undefined) throw endedWhileCaptured();
     // The root alone holds no state, but its namespace may.
     if (plan.processes !== "restore" || (await plan.native.countIpcObjects(root.pid)) === 0)
@@ -61,6 +61,17 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
 
 const rootOf = ({ group }: LifePlan): ProcessInfo | undefined =>
   processInfos(group.processes()).find(({ inside, state }) => inside === rootPid && state !== "Z");
+
+/** How long a life's first process may take to make the second one. */
+const beginMs = 5_000;
+
+async function begunRoot(plan: LifePlan, life: Life): Promise<ProcessInfo | undefined> {
+  const end = Date.now() + beginMs;
+  for (let root = rootOf(plan); ; root = rootOf(plan)) {
+    if (root !== undefined || life.over.aborted || Date.now() > end) return root;
+    await sleep(1);
+  }
+}
 
 /** Nobody runs who could write. */
 async function filesAlone({ plan, layers, inLayers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
