@@ -62,7 +62,6 @@ export async function alignThread(
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
     if (!placed) requireTogether(deps, thread);
-    if (!placed && toolsSince && deps.standsAt.checkpoint === thread.head) throw beganAgain(deps, known);
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
       at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
@@ -99,20 +98,6 @@ export function requireTogether({ catalog, standsAt }: SessionDeps, { head }: Th
     {
       hint: `Rewind the thread to ${stands ?? "that one"}; or, to go on with the conversation on what is there now, make a checkpoint of it.`,
       details: { conversation, environment: stands },
-    },
-  );
-}
-
-/** What tools did behind the newest pair ended with the environment's process, and the conversation knows of it. */
-function beganAgain(deps: SessionDeps, known: CheckpointRow): RewindError {
-  const stands = deps.catalog.checkpoint(deps.standsAt.checkpoint as number) ?? known;
-  const [conversation, environment] = [checkpointId(known), checkpointId(stands)];
-  return new RewindError(
-    "PAIR_DIVERGED",
-    `The conversation went on with tools from ${conversation}; the environment ended with its process before they were captured, and began again at ${environment}.`,
-    {
-      hint: `Rewind the thread to ${environment}; or, to go on with the conversation on what is there now, make a checkpoint of it.`,
-      details: { conversation, environment },
     },
   );
 }

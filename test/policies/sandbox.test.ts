@@ -2,26 +2,25 @@
 
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { OpenOptions, Rewind } from "agentrewind";
+import type { Rewind } from "agentrewind";
 import { describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
-import { type Step, startSteps } from "../helpers/steps.ts";
+import { startSteps } from "../helpers/steps.ts";
 import { codeOf, makePlace, type Place, useRewind } from "../helpers/workspace.ts";
 import { needed } from "../sandbox/machine.ts";
 
 const options = { environment: "sandbox", sandbox: { network: "own" }, capture: "explicit" } as const;
 
-const killedBehindTurns = (place: Place): Promise<Rewind> =>
-  killedBehind(place, options, [
+async function killedBehindTurns(place: Place): Promise<Rewind> {
+  const owner = startSteps({ ...place, options }, [
+    { op: "open" },
     { op: "exec", command: "echo 1 > f; v=kept" },
     { op: "checkpoint", context: { messages: ["m0"] } },
     { op: "turn", context: { messages: ["m0", "m1"] }, anchor: "m1" },
     { op: "exec", command: "echo 2 > f; v=lost" },
     { op: "turn", context: { messages: ["m0", "m1", "m2"] }, anchor: "m2" },
+    { op: "hold" },
   ]);
-
-async function killedBehind(place: Place, options: Partial<OpenOptions>, steps: readonly Step[]): Promise<Rewind> {
-  const owner = startSteps({ ...place, options }, [{ op: "open" }, ...steps, { op: "hold" }]);
   for await (const line of createInterface({ input: owner.stdout as NodeJS.ReadableStream })) {
     if (line.includes('"holding"')) break;
     if (line.includes('"error"')) throw new Error(line);
@@ -64,36 +63,5 @@ describe.skipIf(lacking(...needed))("killed behind turns that were not captured"
       await (await thread.beginTurn({ messages: [message] })).gate({ tools: false });
     }
     expect(thread.checkpoints().at(-1)?.state).toBe("not-restorable");
-  });
-});
-
-describe.skipIf(lacking(...needed))("killed while the tools of a captured turn had run", () => {
-  const every = { environment: "sandbox", sandbox: { network: "own" } } as const;
-  const behindTool = [
-    { anchor: "result", tool: true },
-    { anchor: "m0", tool: false },
-  ];
-  const killed = (place: Place): Promise<Rewind> =>
-    killedBehind(place, every, [
-      { op: "exec", command: "echo 1 > f" },
-      { op: "turn", context: { messages: ["m0"] }, anchor: "m0" },
-      { op: "exec", command: "echo 2 > f" },
-    ]);
-
-  test("a conversation that has their results is not gone on with unasked", async () => {
-    const rewind = await killed(makePlace());
-    const thread = rewind.thread("t");
-    expect((await rewind.environment.exec("cat f")).stdout).toBe("1\n");
-    expect(await codeOf(thread.align(behindTool))).toBe("PAIR_DIVERGED");
-    expect(await codeOf(thread.enterTool(behindTool))).toBe("PAIR_DIVERGED");
-    // Before its tools it is where the environment is.
-    expect((await thread.align([{ anchor: "m0", tool: false }])).status).toBe("current");
-  });
-
-  test("but on what is there now where somebody has said so", async () => {
-    const rewind = await killed(makePlace());
-    const thread = rewind.thread("t");
-    await thread.checkpoint();
-    expect((await thread.align(behindTool)).status).toBe("current");
   });
 });
