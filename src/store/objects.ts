@@ -19,7 +19,6 @@ import {
   trimPacks,
   writeAgain,
 } from "./packs.ts";
-import { together } from "./together.ts";
 import type { Uses } from "./uses.ts";
 
 export { type Batch, type Hash, hashOf };
@@ -65,18 +64,6 @@ interface PlaceRow {
 
 /** Names that were found in the store lately, so that a long conversation does not look each of its messages up again every turn. */
 const rememberedLimit = 100_000;
-
-/**
- * Packs whose last fsync failed, by folder: the kernel then forgets which of their bytes are not on disk, and the next fsync would lie. Whoever of this process
- * asks for the next one.
- */
-const doubtfulPacks = new Map<string, Set<number>>();
-
-function doubtfulIn(folder: string): Set<number> {
-  const doubtful = doubtfulPacks.get(folder) ?? new Set();
-  doubtfulPacks.set(folder, doubtful);
-  return doubtful;
-}
 
 /** Reads objects of any pack; writes to the pack of `environment`, whose lock the caller holds (null: read only) and `guard` confirms (F-41). */
 export function openObjects(
@@ -157,7 +144,8 @@ export function openObjects(
     },
   };
 
-  const doubtful = doubtfulIn(folder);
+  /** Packs whose last fsync failed: the kernel then forgets which of their bytes are not on disk, and the next fsync would lie. */
+  const doubtful = new Set<number>();
 
   async function syncPacks(): Promise<void> {
     for (const row of unsynced.all() as PackRow[]) {
@@ -268,7 +256,7 @@ export function openObjects(
     },
 
     sync() {
-      const next = together(`packs ${folder}`, syncPacks);
+      const next = syncing.then(syncPacks);
       syncing = next.catch(() => {});
       return next;
     },

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { loadNative } from "../../src/native.ts";
 import { lacking } from "../capabilities.ts";
@@ -16,8 +17,8 @@ const about = (folder: string) => JSON.parse(readFileSync(join(folder, "effects.
 test("the prebuilt object is of these sources, and names its compiler", () => {
   const digest = execFileSync(
     process.execPath,
-    ["--input-type=module", "-e", `console.log((await import(process.argv[1])).sourcesDigest())`, script],
-    { encoding: "utf8" },
+    ["--input-type=module", "-e", `console.log((await import(process.env.SCRIPT)).sourcesDigest())`],
+    { encoding: "utf8", env: { ...process.env, SCRIPT: pathToFileURL(script).href } },
   ).trim();
   expect(about(prebuilt), "node scripts/build-bpf.mjs --prebuilt").toEqual({
     sources: digest,
