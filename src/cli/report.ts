@@ -49,7 +49,7 @@ export interface Report extends Addition {
   readonly addon: { readonly available: boolean; readonly reason: string | null };
   /** Says what changed between two captures; without it everything is looked at. */
   readonly watcher: { readonly available: boolean; readonly reason: string | null };
-  /** Programs in the kernel that see effects as they happen; without them states are compared. */
+  /** Programs in the kernel that see effects as they happen. Nothing asks them yet: states are compared. */
   readonly ebpf: EbpfProbe;
   /** What an environment with processes would need. None of it is needed by a directory. */
   readonly sandbox: { readonly available: boolean; readonly needs: readonly Need[] };
@@ -96,7 +96,7 @@ function describeNeed({ status, reason, hint }: Need): string {
 }
 
 function describeEbpf({ ebpf: { status, reason } }: Report): string {
-  if (status === "available") return "available";
+  if (status === "available") return "available, not used yet";
   return `${status === "unsupported" ? "not available" : "not known"}: ${reason}`;
 }
 
