@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { count, list } from "../arguments.ts";
 import { type Policy, policies, unkilled } from "./policies.ts";
 import { traces as allTraces } from "./traces/index.ts";
 import type { Trace } from "./traces/trace.ts";
@@ -72,18 +73,6 @@ export function parseOptions(args: readonly string[]): Options | "help" {
     validate: values.validate,
     turns: values.turns === undefined ? Number.POSITIVE_INFINITY : count("--turns", values.turns),
   };
-}
-
-const list = (text: string): string[] =>
-  text
-    .split(",")
-    .map((one) => one.trim())
-    .filter((one) => one !== "");
-
-function count(option: string, text: string): number {
-  const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new Error(`${option} ${text}: give a whole number from 1.`);
-  return number;
 }
 
 function chosen<T>(

@@ -2,6 +2,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { count, list } from "../arguments.ts";
 import { type Operation, operations } from "./arm.ts";
 
 /** What is measured: a tree of so many files, or a SQLite file of so many MiB. */
@@ -68,18 +69,6 @@ export function parseOptions(args: readonly string[]): Options | "help" {
     settleMs: quick ? 50 : 1_100,
     modelMs: quick ? 50 : 1_000,
   };
-}
-
-const list = (text: string): string[] =>
-  text
-    .split(",")
-    .map((one) => one.trim())
-    .filter((one) => one !== "");
-
-function count(option: string, text: string): number {
-  const number = Number(text);
-  if (!Number.isInteger(number) || number < 1) throw new Error(`${option} ${text}: give a whole number from 1.`);
-  return number;
 }
 
 function parseSize(text: string): Size {

@@ -6,6 +6,7 @@ import { performance } from "node:perf_hooks";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { openRewind, type Rewind } from "agentrewind";
+import { count } from "../../arguments.ts";
 import { quantile } from "../figures.ts";
 import { describeMachine } from "../machine.ts";
 
@@ -91,7 +92,7 @@ function markdown(arms: readonly Arm[], turns: number): string {
 
 if (values.help) process.stdout.write(usage);
 else {
-  const turns = Number(values.turns);
+  const turns = count("--turns", values.turns);
   const arms = [await Arm.open("scan"), await Arm.open("auto")];
   try {
     for (let turn = 0; turn < turns; turn++)
