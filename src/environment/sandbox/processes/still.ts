@@ -96,12 +96,14 @@ export async function isOfOthersFiles(differences: AsyncIterable<LayerDifference
 }
 
 /** Below the live folder. */
-export type OpenPaths = ReadonlySet<string>;
-
-function concerns(one: LayerDifference, open: OpenPaths): boolean {
-  if (open.has(one.path) && isAnother(one, true)) return true;
-  return isAnother(one, false) && [...open].some((path) => path.startsWith(`${one.path}/`));
+export interface OpenPaths {
+  readonly paths: ReadonlySet<string>;
+  /** The folders in which these lie. */
+  readonly folders: ReadonlySet<string>;
 }
+
+const concerns = (one: LayerDifference, { paths, folders }: OpenPaths): boolean =>
+  (paths.has(one.path) && isAnother(one, true)) || (folders.has(one.path) && isAnother(one, false));
 
 /** In the folder through which commands are run, and nothing that anybody has open: no later command sees it. */
 export const isPassing =
@@ -117,11 +119,11 @@ function isAnother({ before, after, differs }: LayerDifference, withContent: boo
 
 /** Everything that these processes have open, mapped, or stand in. @param mapped false: without what is mapped, of which the commands' folder holds nothing that changes */
 export function openPaths(pids: readonly number[], inLayers: (path: string) => string, mapped = true): OpenPaths {
-  const found = new Set<string>();
+  const paths = new Set<string>();
   const add = (read: () => string | undefined): void => {
     try {
       const path = read()?.replace(/ \(deleted\)$/, "");
-      if (path?.startsWith("/")) found.add(inLayers(path));
+      if (path?.startsWith("/")) paths.add(inLayers(path));
     } catch {
       // It has gone, or is no link.
     }
@@ -131,7 +133,11 @@ export function openPaths(pids: readonly number[], inLayers: (path: string) => s
     for (const fd of descriptors(pid)) add(() => targetOf(pid, fd));
     for (const range of mapped ? mappings(pid) : []) add(() => readlinkSync(`/proc/${pid}/map_files/${range}`));
   }
-  return found;
+  const folders = new Set<string>();
+  for (const path of paths)
+    for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1))
+      folders.add(path.slice(0, end));
+  return { paths, folders };
 }
 
 function mappings(pid: number): string[] {
