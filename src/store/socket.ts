@@ -83,6 +83,9 @@ export async function listenAt(
   };
 }
 
+/** What says that nobody listens; the last one where the listener ended before it took the connection. */
+const nobody = ["ECONNREFUSED", "ENOENT", "ECONNRESET"];
+
 /** Undefined when nobody listens there. */
 export async function connectTo(folder: string, name: string): Promise<Socket | undefined> {
   if (!existsSync(fileOf(folder, name))) return undefined;
@@ -102,7 +105,7 @@ function connect(path: string): Promise<Socket | undefined> {
       resolve(socket);
     });
     socket.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve(undefined);
+      if (nobody.includes(error.code ?? "")) resolve(undefined);
       else reject(error);
     });
   });

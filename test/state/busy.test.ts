@@ -34,9 +34,23 @@ const start = (file: string, args: string[]): ChildProcess => {
   return child;
 };
 
+/** One version; where it is rewritten from its beginning on, also one above the one before: nobody can tell a writer that pauses from one that is done. */
+function wasThere(bytes: Buffer, way: "in-place" | "replace"): boolean {
+  const [newer, older] = [bytes[0] as number, bytes.at(-1) as number];
+  if (newer === older) return bytes.equals(Buffer.alloc(bytes.length, newer));
+  const end = bytes.indexOf(older);
+  const follows = older === newer - 1 || (newer === 1 && [250, 251].includes(older));
+  return (
+    way === "in-place" &&
+    follows &&
+    bytes.subarray(0, end).equals(Buffer.alloc(end, newer)) &&
+    bytes.subarray(end).equals(Buffer.alloc(bytes.length - end, older))
+  );
+}
+
 for (const way of ["in-place", "replace"] as const) {
   onBothPaths(
-    `a file that another process rewrites (${way}) while it is read is never stored as a mixture unnamed`,
+    `a file that another process rewrites (${way}) while it is read is never stored as what it was not, unnamed`,
     {},
     async (times) => {
       const place = makePlace();
@@ -66,7 +80,7 @@ for (const way of ["in-place", "replace"] as const) {
         if (named && way === "in-place") continue;
         const bytes = fs.readFileSync(file);
         expect(bytes.length).toBe(size);
-        expect(bytes.equals(Buffer.alloc(size, bytes[0])), `${id} is one version`).toBe(true);
+        expect(wasThere(bytes, way), `${id} is what the file was`).toBe(true);
       }
       await thread.rewind({ to: quiet.id });
       expect(fs.readFileSync(file).equals(last)).toBe(true);
