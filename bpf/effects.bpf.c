@@ -39,6 +39,14 @@ int on_call(u64 *context) {
   struct task_struct *task = get_current();
   struct thread *thread = thread_of(task, owner);
   if (thread == NULL) return 0;
+  thread->used = is_held(task);
+  if (thread->used) return 0;
+  if (thread->broken) {
+    thread->broken = 0;
+    /* The same call again, as if nothing had been. */
+    if (thread->call != (u32)context[1] + 1) count(owner, COUNT_RETURNED);
+    count(owner, COUNT_TAKEN_UP);
+  }
   struct pt_regs *regs = ARGUMENT(context, 0, struct pt_regs *);
   bool compat = task->thread_info.status & COMPAT;
   u32 number = context[1];
@@ -143,6 +151,11 @@ INLINE void end_call(struct pt_regs *regs, long result, u32 owner, struct thread
   look_at_result(task, regs, compat, call, owner, result, &place);
 }
 
+/* Interrupted, to be entered again with the same arguments: it comes back to no code of its own unless a signal has a handler, which is counted. */
+INLINE bool is_interrupted(long result) { return result == -512 || result == -513 || result == -514 || result == -516; }
+
+enum { INTERRUPTED = -4 };
+
 SEC("tp_btf/sys_exit")
 int on_call_end(u64 *context) {
   struct pt_regs *regs = ARGUMENT(context, 0, struct pt_regs *);
@@ -152,16 +165,29 @@ int on_call_end(u64 *context) {
     if (config.devices != 0) end_call(regs, result, OUTSIDE, NULL);
     return 0;
   }
-  struct thread *thread = thread_of(get_current(), owner);
+  struct task_struct *task = get_current();
+  struct thread *thread = thread_of(task, owner);
+  if (thread != NULL && thread->used) return 0;
   end_call(regs, result, owner, thread);
-  count(owner, COUNT_RETURNED);
+  bool held = is_held(task);
+  /* Some calls are not entered again (epoll_wait): whoever called does it. */
+  bool broken = held && result == INTERRUPTED && thread != NULL && thread->call != 0;
+  bool comes_back = !is_interrupted(result) && !broken;
+  /* What ended while it was traced it sees when it goes on. */
+  bool goes_on = comes_back && !held;
+  if (goes_on) count(owner, COUNT_RETURNED);
   runs_on(get_processor(), owner);
   if (thread == NULL) return 0;
   if (thread->begun) count(owner, COUNT_ENDED);
   thread->begun = 0;
+  if (broken && !thread->broken) {
+    thread->broken = 1;
+    count(owner, COUNT_BROKEN);
+  }
+  if (!comes_back) return 0;
   thread->call = 0;
   thread->place = (struct place){.state = PLACE_UNKNOWN};
-  add(&thread->returned, 1);
+  if (goes_on) add(&thread->returned, 1);
   return 0;
 }
 

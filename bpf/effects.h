@@ -19,6 +19,8 @@ enum {
   SLOTS = 1024,
   /* Losses that belong to no slot. */
   NOBODY = SLOTS,
+  /* In place of a slot: a cgroup whose tasks trace those of others, to write down their state. */
+  TRACERS = SLOTS + 1,
   /* Whoever is in no watched cgroup; slot n is owner n + 1. */
   OUTSIDE = 0,
   OWNERS = SLOTS + 1,
@@ -49,6 +51,8 @@ enum counter {
   COUNT_CONNECT,
   COUNT_BEGUN,
   COUNT_ENDED,
+  COUNT_BROKEN,
+  COUNT_TAKEN_UP,
   COUNT_LOST,
   /* In dirty keys only: an inode that its file system marked as changed, by what call is not told. */
   COUNT_INODE,
@@ -103,11 +107,15 @@ struct place {
 struct thread {
   u32 tid;
   u16 slot;
-  u8 ended;
+  u8 ended : 1;
+  /* A tracer made calls of its own with it since it last entered one by itself. */
+  u8 used : 1;
+  /* Its call was ended by a tracer, and it has not gone on to the next one. */
+  u8 broken : 1;
   u8 begun;
   u64 scheduled;
   u64 returned;
-  /* Its system call's number + 1 while it is in one. */
+  /* Its system call's number + 1 while it is in one, interrupted ones that will be entered again included. */
   u32 call;
   u32 compat;
   struct place place;

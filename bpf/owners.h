@@ -7,8 +7,17 @@
 
 INLINE u32 owner_of_number(u64 number) {
   u32 *slot = map_lookup(&cgroups, &number);
-  return slot == NULL ? OUTSIDE : *slot + 1;
+  return slot == NULL || *slot >= SLOTS ? OUTSIDE : *slot + 1;
 }
+
+INLINE bool is_tracer(struct task_struct *task) {
+  u64 number = task->cgroups->dfl_cgrp->kn->id;
+  u32 *slot = map_lookup(&cgroups, &number);
+  return slot != NULL && *slot == TRACERS;
+}
+
+/* Stands still, but for calls that a known tracer makes with it. */
+INLINE bool is_held(struct task_struct *task) { return task->ptrace != 0 && is_tracer(task->parent); }
 
 INLINE u32 owner_of_current(void) {
   for (u32 i = 0; i < LEVELS && i < config.levels; i++) {

@@ -55,6 +55,8 @@ int on_exit(u64 *context) {
   struct thread *thread = thread_of(task, owner);
   if (thread == NULL) return 0;
   if (thread->begun) count(owner, COUNT_ENDED);
+  if (thread->broken) count(owner, COUNT_TAKEN_UP);
+  thread->broken = 0;
   thread->begun = 0;
   thread->ended = 1;
   return 0;
@@ -90,6 +92,8 @@ int on_signal(u64 *context) {
   struct task_struct *task = ARGUMENT(context, 2, struct task_struct *);
   /* TRACE_SIGNAL_DELIVERED */
   if (config.levels == 0 || (u32)context[4] != 0) return 0;
+  struct task_struct *sender = get_current();
+  if (is_held(task) && (sender == task || is_tracer(sender))) return 0;
   count(owner_of(task), COUNT_SIGNAL);
   return 0;
 }

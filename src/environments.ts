@@ -5,13 +5,15 @@ import type { DirectorySettings } from "./environment/directory/programs/policy.
 import type { Environment } from "./environment/environment.ts";
 import { openSandbox } from "./environment/sandbox/open.ts";
 import type { SandboxOptions } from "./environment/sandbox/options.ts";
+import { RewindError } from "./errors.ts";
+import { openActivity } from "./inspector/ebpf/activity.ts";
 import type { Store } from "./store/store.ts";
 
 export interface ChosenEnvironment {
   readonly environment: "directory" | "auto" | "sandbox" | Environment;
   readonly directory: DirectorySettings;
   readonly sandbox: SandboxOptions;
-  readonly inspector: "auto" | "scan";
+  readonly inspector: "auto" | "scan" | "ebpf";
   readonly exclude: readonly string[];
 }
 
@@ -30,17 +32,19 @@ export async function openEnvironment(
   { store, workspace, id, objects, catalog: { raiseGeneration, isHeld } }: EnvironmentPlace,
   chosen: ChosenEnvironment,
 ): Promise<Environment> {
+  const { inspector } = chosen;
+  if (inspector === "ebpf" && chosen.environment !== "sandbox") throw onlySandboxes();
   if (typeof chosen.environment === "object") return chosen.environment;
-  if (chosen.environment === "sandbox")
-    return openSandbox({
-      ...chosen.sandbox,
-      inspector: chosen.inspector,
-      workspace,
-      store: store.layout.root,
-      id,
-      objects,
-      raiseGeneration,
-    });
+  if (chosen.environment === "sandbox") {
+    const activity = inspector === "ebpf" ? openActivity() : undefined;
+    const place = { ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration };
+    try {
+      return await openSandbox({ ...place, inspector: inspector === "scan" ? "scan" : "auto", activity });
+    } catch (error) {
+      activity?.close();
+      throw error;
+    }
+  }
   const { processes } = chosen.directory;
   return openDirectory({
     root: workspace,
@@ -55,3 +59,8 @@ export async function openEnvironment(
     ...(processes === "ignore" ? {} : { programs: { folder: store.layout.programs, policy: processes } }),
   });
 }
+
+const onlySandboxes = (): RewindError =>
+  new RewindError("BAD_ARGUMENT", 'inspector: "ebpf" is for environment: "sandbox".', {
+    hint: 'Leave it out: a directory is watched with "auto", where the machine can.',
+  });

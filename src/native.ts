@@ -209,11 +209,13 @@ export interface NativeEffectsHandle {
   unwatch(slot: number): void;
   /** `number` of the folder's inode; `least` and `most`: how far below the root it may lie. */
   addCgroup(slot: number, number: bigint, least: number, most: number): void;
+  /** Of a cgroup whose tasks trace others without acting for them. */
+  addTracers(slot: number, number: bigint): void;
   /** The kernel's dev_t of a superblock. `tells`: 1 for ext4. */
   addDevice(slot: number, dev: number, tells: 0 | 1): void;
   /** The counters of bpf/effects.h, then effects by others and processors that run one of it now. No system call. */
   read(slot: number): BigUint64Array;
-  /** Number, switches, returns of each. */
+  /** Number, switches, returns, 1 where it waits in a call, of each. */
   threads(slot: number): BigUint64Array;
   /** Device, inode, bits of each. */
   takeDirty(slot: number): BigUint64Array;

@@ -24,9 +24,10 @@ export interface OpenOptions extends EffectOptions {
   readonly sandbox?: SandboxOptions;
   /**
    * How changes are found. "scan" looks at every file each time, and in a sandbox at all of the processes' memory. "auto" (the default) only at what a watcher names, where one sees everything; in a
-   * sandbox a shell that knows what it knew before its command is taken for unchanged.
+   * sandbox a shell that knows what it knew before its command is taken for unchanged. "ebpf" (of environment "sandbox"): as "auto", and programs in the kernel count what the sandbox's
+   * processes do, so that a turn in which none of them did anything needs no look at all; calls of the processes cost a little more (bpf/README.md).
    */
-  readonly inspector?: "auto" | "scan";
+  readonly inspector?: "auto" | "scan" | "ebpf";
   /** What a reply's tools wait for. Default "captured". */
   readonly gate?: "captured" | "durable";
   /**
@@ -87,7 +88,7 @@ const optionsSchema = z.strictObject({
     .default("directory"),
   directory: directorySettings.default({}),
   sandbox: sandboxOptions.default({}),
-  inspector: z.enum(["auto", "scan"]).default("auto"),
+  inspector: z.enum(["auto", "scan", "ebpf"]).default("auto"),
   gate: z.enum(["captured", "durable"]).default("captured"),
   capture: captureOption,
   exclude: z.array(z.string()).readonly().default([]),

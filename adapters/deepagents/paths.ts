@@ -3,7 +3,7 @@ import { type Environment, RewindError } from "agentrewind";
 
 /** @throws PATH_OUTSIDE */
 export function toWorkspace(environment: Environment, path: string): string {
-  const root = environment.path("")?.replace(/\/+$/, "") ?? "";
+  const root = (environment.root ?? environment.path(""))?.replace(/\/+$/, "") ?? "";
   // The shell knows the workspace by its path on the host; what a command printed can be used as it stands.
   const inside = root !== "" && (path === root || path.startsWith(`${root}/`)) ? path.slice(root.length) : path;
   const parts = inside.split("/").filter((part) => part !== "" && part !== ".");

@@ -85,12 +85,14 @@ struct task_struct {
   struct thread_info thread_info;
   u32 flags;
   int on_cpu;
+  u32 ptrace;
   int pid;
   int tgid;
   struct css_set *cgroups;
   struct files_struct *files;
   struct nsproxy *nsproxy;
   struct signal_struct *signal;
+  struct task_struct *parent;
 };
 
 struct vm_area_struct {

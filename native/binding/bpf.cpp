@@ -41,7 +41,8 @@ class Effects : public Napi::ObjectWrap<Effects> {
   static Napi::Function define(Napi::Env env) {
     return DefineClass(env, "Effects",
                        {InstanceMethod<&Effects::watch>("watch"), InstanceMethod<&Effects::unwatch>("unwatch"),
-                        InstanceMethod<&Effects::addCgroup>("addCgroup"), InstanceMethod<&Effects::addDevice>("addDevice"),
+                        InstanceMethod<&Effects::addCgroup>("addCgroup"), InstanceMethod<&Effects::addTracers>("addTracers"),
+                        InstanceMethod<&Effects::addDevice>("addDevice"),
                         InstanceMethod<&Effects::read>("read"), InstanceMethod<&Effects::threads>("threads"),
                         InstanceMethod<&Effects::takeDirty>("takeDirty"),
                         InstanceMethod<&Effects::takeConnections>("takeConnections"),
@@ -104,6 +105,14 @@ class Effects : public Napi::ObjectWrap<Effects> {
     return done(info.Env(), effects_->addCgroup(slot, number, levels));
   }
 
+  Napi::Value addTracers(const Napi::CallbackInfo& info) {
+    Arguments arguments(info);
+    const uint32_t slot = arguments.unsigned32("slot");
+    const auto number = static_cast<uint64_t>(arguments.nanoseconds("number"));
+    if (!knows(info.Env(), arguments, slot)) return info.Env().Undefined();
+    return done(info.Env(), effects_->addTracers(slot, number));
+  }
+
   Napi::Value addDevice(const Napi::CallbackInfo& info) {
     Arguments arguments(info);
     const uint32_t slot = arguments.unsigned32("slot");
@@ -128,11 +137,12 @@ class Effects : public Napi::ObjectWrap<Effects> {
     if (!knows(info.Env(), arguments, slot)) return info.Env().Undefined();
     Result<std::vector<ThreadSeen>> found = effects_->threads(slot);
     if (!found) return throwError(info.Env(), found.error(), "");
-    return flat(info.Env(), found.value().size() * 3, [&](uint64_t* at) {
+    return flat(info.Env(), found.value().size() * 4, [&](uint64_t* at) {
       for (const ThreadSeen& one : found.value()) {
         *at++ = one.tid;
         *at++ = one.scheduled;
         *at++ = one.returned;
+        *at++ = one.waits ? 1 : 0;
       }
     });
   }

@@ -34,10 +34,17 @@ Result<uint32_t> BpfEffects::watch() {
   return Errno{ENOSPC, "bpf"};
 }
 
+bool BpfEffects::knows(uint64_t cgroup) const {
+  return std::any_of(watches_.begin(), watches_.end(), [&](const auto& one) {
+    const Watch& watch = one.second;
+    const bool traces = std::find(watch.tracers.begin(), watch.tracers.end(), cgroup) != watch.tracers.end();
+    return traces || (watch.hasCgroup && watch.cgroup == cgroup);
+  });
+}
+
 Status BpfEffects::addCgroup(uint32_t slot, uint64_t number, const std::vector<uint32_t>& levels) {
   Watch& watch = watches_.at(slot);
-  for (const auto& [other, one] : watches_)
-    if (one.hasCgroup && one.cgroup == number) return Errno{EEXIST, "bpf"};
+  if (knows(number)) return Errno{EEXIST, "bpf"};
   std::map<uint32_t, uint32_t> wanted = levels_;
   for (const uint32_t level : levels) wanted[level]++;
   if (watch.hasCgroup || wanted.size() > LEVELS) return Errno{ENOSPC, "bpf"};
@@ -47,6 +54,13 @@ Status BpfEffects::addCgroup(uint32_t slot, uint64_t number, const std::vector<u
   watch.hasCgroup = true;
   if (Status entered = updateMap(mapFd("cgroups"), &number, &slot); !entered) return entered;
   return writeConfig();
+}
+
+Status BpfEffects::addTracers(uint32_t slot, uint64_t number) {
+  if (knows(number)) return Errno{EEXIST, "bpf"};
+  watches_.at(slot).tracers.push_back(number);
+  const uint32_t kind = TRACERS;
+  return updateMap(mapFd("cgroups"), &number, &kind);
 }
 
 Status BpfEffects::addDevice(uint32_t slot, uint32_t dev, bool tells) {
@@ -78,6 +92,7 @@ Status BpfEffects::unwatch(uint32_t slot) {
     if (!one) removed = one;
   };
   if (watch.hasCgroup) note(deleteFromMap(mapFd("cgroups"), &watch.cgroup));
+  for (const uint64_t tracers : watch.tracers) note(deleteFromMap(mapFd("cgroups"), &tracers));
   for (const uint32_t level : watch.levels)
     if (--levels_[level] == 0) levels_.erase(level);
   for (const uint32_t dev : watch.devices) {
@@ -154,7 +169,7 @@ Result<std::vector<ThreadSeen>> BpfEffects::threads(uint32_t slot) const {
   std::vector<ThreadSeen> found;
   Status all = eachEntry(mapFd("threads"), sizeof(uint64_t), sizeof(thread), false, [&](const uint8_t*, const uint8_t* value) {
     const thread one = keyOf<thread>(value);
-    if (one.slot == slot && !one.ended) found.push_back({one.tid, one.scheduled, one.returned});
+    if (one.slot == slot && !one.ended) found.push_back({one.tid, one.scheduled, one.returned, one.call != 0});
   });
   if (!all) return all.error();
   return found;

@@ -25,6 +25,8 @@ struct ThreadSeen {
   uint32_t tid;
   uint64_t scheduled;
   uint64_t returned;
+  /** In a system call, or interrupted in one that it will enter again by itself. */
+  bool waits;
 };
 
 struct InodeSeen {
@@ -61,6 +63,8 @@ class BpfEffects {
   bool watches(uint32_t slot) const { return watches_.count(slot) > 0; }
   /** `levels`: depths below the root at which the cgroup may lie. ENOSPC beyond LEVELS different ones, EEXIST where it is watched already. */
   Status addCgroup(uint32_t slot, uint64_t number, const std::vector<uint32_t>& levels);
+  /** Whoever traces tasks of others from there does not act for them. EEXIST where it is known already. */
+  Status addTracers(uint32_t slot, uint64_t number);
   /** `dev` as the kernel knows the superblock. `tells`: it is an ext4. */
   Status addDevice(uint32_t slot, uint32_t dev, bool tells);
 
@@ -80,6 +84,7 @@ class BpfEffects {
   struct Watch {
     bool hasCgroup = false;
     uint64_t cgroup = 0;
+    std::vector<uint64_t> tracers;
     std::vector<uint32_t> levels;
     std::vector<uint32_t> devices;
     uint64_t before[readings] = {};
@@ -97,6 +102,7 @@ class BpfEffects {
   bool attach(std::string& reason);
   bool findMaps(std::string& reason);
   int mapFd(const char* name) const;
+  bool knows(uint64_t cgroup) const;
   void rawRead(uint32_t slot, uint64_t* into) const;
   uint64_t hostEffects(uint32_t slot) const;
   Status writeConfig();

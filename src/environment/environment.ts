@@ -283,6 +283,8 @@ export interface Environment {
   forget?(isNeeded: (half: keyof Manifest, name: string) => boolean): Promise<void>;
   /** Where it is missing, `manifest.files` names a snapshot of a directory among the store's objects, or there are no bundles of it. */
   readonly portable?: Portable;
+  /** Absolute path of the workspace as commands inside see it, where that is another one than `path("")`. */
+  readonly root?: string;
   /** The path by which a process of the host reaches `path`, or null where it cannot. */
   path(path: string): string | null;
   /** Objects that the manifest needs and that are missing or damaged; [] when sound. */

@@ -18,13 +18,14 @@ interface Begun {
 /** The environment half of a turn that begins; undefined: it is captured now. Runs alone. */
 export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun): Promise<Capture | undefined> {
   const { catalog, policy, changedSince } = deps;
-  if (policy.always) return undefined;
+  if (policy.always && changedSince === undefined) return undefined;
   const row = catalog.thread(thread.name) as ThreadRow;
   const head = row.head === null ? undefined : catalog.checkpoint(row.head);
   const base = newestRestorable(deps, head);
   const answer = await askChanged(changedSince, base && manifestOf(base));
   const onDisk = base && shareable(deps, base.id);
   if (answer === "none" && base !== undefined && onDisk !== undefined) return shared(base, onDisk);
+  if (policy.always) return undefined;
   const changed: Changed = answer === "none" ? "unknown" : answer;
   const turn = (head?.turn ?? 0) + 1;
   const calls = activity.actions.map(({ tool, input }) => ({ tool, input }));
@@ -90,9 +91,8 @@ export function needsCapture(
 
 /** The environment as it is now, before the tools of a reply; the row's halves where it is certain that nothing changed. */
 export async function lookAgain(deps: SessionDeps, row: CheckpointRow): Promise<Pick<Captured, "manifest">> {
-  const { environment, policy, changedSince } = deps;
-  if (!policy.always && (await askChanged(changedSince, manifestOf(row))) === "none")
-    return { manifest: manifestOf(row) };
+  const { environment, changedSince } = deps;
+  if ((await askChanged(changedSince, manifestOf(row))) === "none") return { manifest: manifestOf(row) };
   return environment.capture().captured;
 }
 

@@ -10,7 +10,7 @@ export function workspacePath(environment: Environment, given: string): string {
       hint: "Use bash for it, with the name written as $'…'.",
     });
   }
-  const root = environment.path("")?.replace(/\/+$/, "");
+  const root = (environment.root ?? environment.path(""))?.replace(/\/+$/, "");
   const inside =
     root !== undefined && (text === root || text.startsWith(`${root}/`)) ? text.slice(root.length + 1) : text;
   const parts = inside.split("/").filter((part) => part !== "" && part !== ".");

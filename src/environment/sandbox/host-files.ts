@@ -114,6 +114,11 @@ export class HostFiles {
       if (place.running === undefined && now >= place.endedAt + (place.tookMs ?? 0) / share) this.#begin(place);
   }
 
+  /** Something was seen of which `take` has not told yet. */
+  get hasMore(): boolean {
+    return this.#changed.size > 0;
+  }
+
   /** Paths, absolute inside, that were changed on the host since the last call. */
   take(): RawPath[] {
     const changed = [...this.#changed];

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fault } from "../../faults.ts";
 import type { Native } from "../../native.ts";
+import type { Activity, TreeActivity } from "./activity.ts";
 import type { SandboxGroup } from "./cgroup.ts";
 import { SandboxCommands } from "./commands.ts";
 import type { Keeper, Started } from "./keeper.ts";
@@ -32,6 +33,8 @@ export interface LifePlan {
   readonly tracksMemory: boolean;
   /** Waiting shells that know what they knew are taken for unchanged, without another image of their memory. */
   readonly judgesShells: boolean;
+  /** Tells whether anything can have happened; undefined: it is always looked. */
+  readonly activity: Activity | undefined;
   /** Why they do not come back with their memory; "" where they do. */
   readonly whyNoMemory: string;
 }
@@ -45,6 +48,8 @@ export interface Life {
   memory: string | undefined;
   /** What the processes were at their newest image, where that can be told without another one. */
   still: { readonly image: string; readonly key: string } | undefined;
+  /** undefined where nothing tells, or not of this life. */
+  readonly activity: TreeActivity | undefined;
   /** Raised when it has ended, whoever ended it. */
   readonly over: AbortSignal;
   /** CRIU inside of it; `pid` is its own number there, 0 for any. */
@@ -76,12 +81,18 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     kernelFeatures: criu?.kernelFeatures,
     lastPid,
   });
-  const started: Started = await keeper.start([
-    ...["network", plan.network, "cgroups", group.init, group.tree, group.joined.join("\n")],
-    ...["program", fresh ? "/run/agentrewind/program" : "", plan.noNewPrivs ? "none" : "new"],
-    ...steps,
-    ...(fresh ? closeSettings() : []),
-  ]);
+  const activity = watched(plan);
+  const started: Started = await keeper
+    .start([
+      ...["network", plan.network, "cgroups", group.init, group.tree, group.joined.join("\n")],
+      ...["program", fresh ? "/run/agentrewind/program" : "", plan.noNewPrivs ? "none" : "new"],
+      ...steps,
+      ...(fresh ? closeSettings() : []),
+    ])
+    .catch((error) => {
+      activity?.close();
+      throw error;
+    });
   fault("life.begun");
   const over = new AbortController();
   // Every command listens.
@@ -92,6 +103,7 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     pid: started.pid,
     memory: undefined,
     still: undefined,
+    activity,
     over: over.signal,
     commands: new SandboxCommands({
       run: runFolder,
@@ -119,11 +131,21 @@ export async function beginLife(plan: LifePlan, live: string, lastPid: number | 
     },
     closeSettings: () => keeper.change(started.pid, closeSettings()),
     async end() {
+      activity?.close();
       await group.remove();
       await keeper.wait(started.ended);
       fault("life.ended");
     },
   };
+}
+
+/** A life of which nobody tells is looked at each time. */
+function watched({ activity, group }: LifePlan): TreeActivity | undefined {
+  try {
+    return activity?.watch(group.tree, group.init);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Files that were found to be the program: nobody inside can give another content the same time of change. */

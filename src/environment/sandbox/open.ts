@@ -76,6 +76,7 @@ async function planLife(place: SandboxPlace, arrangement: Arrangement | undefine
     hostname: "sandbox",
     network: place.network ?? "host",
     noNewPrivs: place.noNewPrivs ?? false,
+    activity: place.activity,
     judgesShells: place.inspector !== "scan",
     tracksMemory: place.trackMemory ?? true,
     workspace: arrangement?.workspace ?? place.workspace,

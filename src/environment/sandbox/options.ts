@@ -1,6 +1,7 @@
 // What a caller can say of a sandbox.
 import { z } from "zod";
 import type { Objects } from "../../store/objects.ts";
+import type { Activity } from "./activity.ts";
 import type { ResourceLimits } from "./limits.ts";
 
 export interface SandboxOptions {
@@ -52,5 +53,7 @@ export interface SandboxPlace extends SandboxOptions {
   readonly objects: Objects;
   /** "scan": processes are the same only where all of their memory is. */
   readonly inspector?: "auto" | "scan";
+  /** Is closed with the sandbox. */
+  readonly activity?: Activity | undefined;
   readonly raiseGeneration: () => number;
 }

@@ -18,6 +18,7 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
+import type { ActivityMark } from "./activity.ts";
 import { applyFolders, setName, unappliedMessage } from "./apply/folders.ts";
 import type { HostFiles } from "./host-files.ts";
 import { covers } from "./inside.ts";
@@ -57,6 +58,7 @@ export class Sandbox implements Environment {
   readonly kind = "sandbox";
   readonly capabilities: Environment["capabilities"];
   readonly portable: SandboxPortable;
+  readonly root: string;
   readonly #place: SandboxPlace;
   readonly #plan: LifePlan;
   readonly #layers: Layers;
@@ -71,6 +73,10 @@ export class Sandbox implements Environment {
   #generation = 0;
   /** What the last capture or restore found or left. */
   #last: Manifest | undefined;
+  /** From when on it can be told whether anything differs from this state. */
+  #marked: { readonly state: Manifest; readonly mark: ActivityMark } | undefined;
+  /** Processes of the host may know a way into this life: what they write there, nobody tells. */
+  #isReached = false;
   /** Absolute paths that the owner wrote since the last capture. */
   readonly #written = new Set<string>();
   /** Of the beginning of this life, where nobody was told yet. */
@@ -81,6 +87,7 @@ export class Sandbox implements Environment {
     this.#host = host;
     this.#folders = folders;
     this.#plan = plan;
+    this.root = plan.workspace;
     this.#layers = layers;
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
@@ -88,6 +95,7 @@ export class Sandbox implements Environment {
     this.#paths = new SandboxPaths(plan, layers);
     const onAnew = (lost: Problem): void => {
       this.#last = undefined;
+      this.#marked = undefined;
       this.#untold = [...this.#untold, lost];
     };
     this.#states = new SandboxStates(place, plan, layers, images);
@@ -159,6 +167,22 @@ export class Sandbox implements Environment {
     });
     durable.catch(() => {});
     return { captured, durable };
+  }
+
+  /** By what the processes did, and not by what they are: certain only where all that could change something is seen. */
+  async changed(since: Manifest): Promise<"none" | "unknown"> {
+    if (!this.#isQuiet(since)) return "unknown";
+    await this.#host.look();
+    this.#host.lookAround();
+    return this.#host.hasMore || !this.#isQuiet(since) ? "unknown" : "none";
+  }
+
+  #isQuiet({ files, processes }: Manifest): boolean {
+    const marked = this.#marked;
+    const activity = this.#lives.present?.activity;
+    if (marked?.state.files !== files || marked.state.processes !== processes || activity === undefined) return false;
+    if (this.#isReached || this.#written.size > 0 || this.#untold.length > 0) return false;
+    return this.#lives.present?.over.aborted === false && activity.isQuiet(marked.mark);
   }
 
   async restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
@@ -238,6 +262,7 @@ export class Sandbox implements Environment {
 
   path(path: string): string | null {
     const life = this.#lives.present;
+    if (life !== undefined) this.#isReached = true;
     return life === undefined ? null : join(`/proc/${life.pid}/root`, this.#files.inside(path));
   }
 
@@ -265,6 +290,7 @@ export class Sandbox implements Environment {
     } finally {
       await this.#lives.end();
       await this.#host.close().catch(() => {});
+      this.#plan.activity?.close();
       await this.#plan.keeper.close();
       await this.#layers.close();
     }
@@ -327,14 +353,16 @@ export class Sandbox implements Environment {
     await this.#lives.revive();
     const start = performance.now();
     this.#written.clear();
+    this.#marked = undefined;
     const looked = this.#host.look();
-    const { manifest, problems, bytes } = await this.#lives.inLife((life) =>
+    const { manifest, problems, bytes, mark } = await this.#lives.inLife((life) =>
       captureTree({
         ...{ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last },
         inLayers: (path) => this.#paths.inLayers(path),
       }),
     );
     this.#last = manifest;
+    this.#marked = mark && { state: manifest, mark };
     const untold = this.#untold;
     this.#untold = [];
     await looked;
@@ -350,6 +378,8 @@ export class Sandbox implements Environment {
 
   async #begin(manifest: Manifest, keep?: Kept, before?: Promise<unknown>): Promise<readonly Problem[]> {
     this.#untold = [];
+    this.#marked = undefined;
+    this.#isReached = false;
     const lost = await this.#lives.begin(manifest, filesOf(manifest), {
       ...(before === undefined ? {} : { before }),
       ...(keep === undefined ? {} : { put: () => this.#put(keep.state, keep.paths) }),
@@ -376,6 +406,7 @@ export class Sandbox implements Environment {
     }
     const restored = without(changes, (path) => !covers(paths, this.#paths.absolute(path)));
     if (!dryRun) {
+      this.#marked = undefined;
       await this.#put(target, paths);
       this.#generation = this.#place.raiseGeneration();
     }

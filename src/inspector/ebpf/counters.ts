@@ -36,6 +36,9 @@ export const counterNames = [
   "connect",
   "begun",
   "ended",
+  /** Calls that a tracer of the watch ended, and of these the ones whose thread has gone on to its next call. The same call again is none that returned. */
+  "broken",
+  "takenUp",
   /** Something could not be kept: anything may have happened. */
   "lost",
   /** Not a counter: of `Inode.classes` only, an inode that its file system marked as changed. */

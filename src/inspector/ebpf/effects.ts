@@ -12,6 +12,8 @@ export type { CounterName } from "./counters.ts";
 export interface WatchOptions {
   /** Folder of a cgroup of version 2: its tasks and those of all below it. */
   readonly cgroup?: string;
+  /** Folder of a cgroup whose tasks trace the watched ones to write down their state: what they do with them meanwhile is no effect of theirs. */
+  readonly tracers?: string;
   /** Any path on each file system on which effects by everybody outside of the cgroup count as `host`. */
   readonly fileSystems?: readonly string[];
 }
@@ -31,6 +33,14 @@ export interface Connection {
   readonly count: number;
 }
 
+export interface SeenThread {
+  readonly scheduled: bigint;
+  /** Calls that ended. */
+  readonly returned: bigint;
+  /** It is in a call, or was interrupted in one that it enters again by itself: it runs no code of its own before one more has returned. */
+  readonly waits: boolean;
+}
+
 /** All throw CLOSED once it is closed. */
 export interface EffectsWatch {
   /** Since the watch began; they only grow. No system call. */
@@ -41,7 +51,7 @@ export interface EffectsWatch {
    */
   running(): number;
   /** By thread id of the host's: those that ran or made a call since the watch began and have not ended. */
-  threads(): Map<number, { readonly scheduled: bigint; readonly returned: bigint }>;
+  threads(): Map<number, SeenThread>;
   /** Inodes that were changed since the last call, where they are known: calls by path are counted only. A caller who looks at them afterwards sees what was told. */
   takeDirty(): DirtyInode[];
   takeConnections(): Connection[];
@@ -99,14 +109,16 @@ class OpenEffects implements Effects {
     this.#handle = handle;
   }
 
-  watch({ cgroup, fileSystems = [] }: WatchOptions): EffectsWatch {
+  watch({ cgroup, tracers, fileSystems = [] }: WatchOptions): EffectsWatch {
     if (this.#closed) throw new RewindError("CLOSED", "The effects are no longer watched.");
     const group = cgroup === undefined ? undefined : cgroupPlace(this.#native, cgroup);
+    const traced = tracers === undefined ? undefined : cgroupPlace(this.#native, tracers);
     const devices = fileSystems.map((path) => devicePlace(this.#native, path));
     const handle = this.#handle;
     const slot = filled(() => handle.watch());
     try {
       for (const { dev, tells } of devices) filled(() => handle.addDevice(slot, dev, tells));
+      if (traced !== undefined) filled(() => handle.addTracers(slot, traced.number));
       if (group !== undefined) filled(() => handle.addCgroup(slot, group.number, group.least, group.most));
     } catch (error) {
       handle.unwatch(slot);
@@ -156,15 +168,16 @@ class OpenWatch implements EffectsWatch {
     return Number(this.#open().read(this.#slot)[places + 1]);
   }
 
-  threads(): Map<number, { scheduled: bigint; returned: bigint }> {
-    const found = new Map<number, { scheduled: bigint; returned: bigint }>();
-    for (const [tid, scheduled, returned] of triples(this.#open().threads(this.#slot)))
-      found.set(Number(tid), { scheduled, returned });
+  threads(): Map<number, SeenThread> {
+    const found = new Map<number, SeenThread>();
+    const flat = this.#open().threads(this.#slot);
+    for (const [tid, scheduled, returned, waits] of tuples(flat, 4))
+      found.set(Number(tid), { scheduled, returned, waits: waits === 1n });
     return found;
   }
 
   takeDirty(): DirtyInode[] {
-    return [...triples(this.#open().takeDirty(this.#slot))].map(([dev, ino, bits]) => ({
+    return [...tuples(this.#open().takeDirty(this.#slot), 3)].map(([dev, ino, bits]) => ({
       device: `${dev >> 20n}:${dev & 0xfffffn}`,
       ino,
       classes: classesOf(bits),
@@ -193,8 +206,10 @@ class OpenWatch implements EffectsWatch {
   }
 }
 
-function* triples(flat: BigUint64Array): Generator<[bigint, bigint, bigint]> {
-  for (let at = 0; at + 2 < flat.length; at += 3) yield [flat[at] ?? 0n, flat[at + 1] ?? 0n, flat[at + 2] ?? 0n];
+type Four = [bigint, bigint, bigint, bigint];
+
+function* tuples(flat: BigUint64Array, length: 3 | 4): Generator<Four> {
+  for (let at = 0; at < flat.length; at += length) yield [...flat.subarray(at, at + length)] as Four;
 }
 
 const ipv4 = 2;

@@ -6,6 +6,7 @@ import { type ErrorCode, isRewindError, RewindError } from "../../../errors.ts";
 import { fault } from "../../../faults.ts";
 import type { Manifest, Problem } from "../../environment.ts";
 import { type ProcessInfo, processInfos } from "../../processes/proc.ts";
+import type { ActivityMark } from "../activity.ts";
 import type { LayerSnapshot, Layers } from "../layers/layers.ts";
 import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
@@ -32,6 +33,8 @@ interface CapturedTree {
   readonly manifest: Manifest;
   readonly problems: readonly Problem[];
   readonly bytes: number;
+  /** Of a moment from which on nothing is in this state that happened later. */
+  readonly mark: ActivityMark | undefined;
 }
 
 export async function captureTree(request: CaptureRequest): Promise<CapturedTree> {
@@ -74,10 +77,14 @@ async function begunRoot(plan: LifePlan, life: Life): Promise<ProcessInfo | unde
 }
 
 /** Nobody runs who could write. */
-async function filesAlone({ plan, layers, inLayers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
+async function filesAlone(
+  { life, plan, layers, inLayers }: CaptureRequest,
+  processes: string | null,
+): Promise<CapturedTree> {
+  const mark = life.activity?.mark();
   const open = plan.judgesShells ? openPaths(plan.group.processes(), inLayers, false) : undefined;
   const { name, bytes, problems } = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
-  return { manifest: { files: name, processes }, problems, bytes };
+  return { manifest: { files: name, processes }, problems, bytes, mark };
 }
 
 /** Where the processes are what they were at their newest image, with the same files. */
@@ -86,6 +93,7 @@ async function withOldImage(request: CaptureRequest): Promise<CapturedTree | und
   if (!plan.judgesShells || last?.files == null || last.processes === null) return undefined;
   if (life.still === undefined || life.still.image !== last.processes) return undefined;
   const { begun } = life.commands;
+  const mark = life.activity?.mark();
   if ((await stillState(plan, life))?.key !== life.still.key) return undefined;
   const captured = await filesAlone(request, last.processes);
   const { files } = captured.manifest;
@@ -94,7 +102,7 @@ async function withOldImage(request: CaptureRequest): Promise<CapturedTree | und
   // A command that began meanwhile is in neither half.
   if (life.commands.begun !== begun) return undefined;
   const problems = [...captured.problems, ...unkeptSettings(images.about(last.processes).processes)];
-  return { ...captured, problems };
+  return { ...captured, problems, mark };
 }
 
 const endedWhileCaptured = (cause?: unknown): RewindError =>
@@ -134,11 +142,13 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
   fault("image.begun");
   try {
     let snapshot: LayerSnapshot | undefined;
+    let mark: ActivityMark | undefined;
     let about: Omit<ImageAbout, "files"> | undefined;
     const watched = watchedFolders(processInfos(plan.group.processes()), plan.workspace);
     const still = plan.judgesShells ? await stillState(plan, life) : undefined;
     const { begun } = life.commands;
     let stayed = false;
+    const markOfHold = life.activity?.beforeHold();
     const channel = await life.criu(folder, 0);
     const reading = new AbortController();
     const look = (): Described => ({
@@ -158,6 +168,7 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
         reading.abort();
         const { about: found, open } = (await read) ?? look();
         about = found;
+        mark = markOfHold?.();
         snapshot = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
         fault("image.frozen");
       },
@@ -172,7 +183,7 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
     if (last?.processes != null && (await isSameImage(folder, images.path(last.processes)))) {
       await images.discard(folder);
       keep(last.processes);
-      return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes };
+      return { manifest: { files: snapshot.name, processes: last.processes }, problems, bytes: snapshot.bytes, mark };
     }
     outlastProcesses(folder);
     const processes = images.commit(folder, {
@@ -182,7 +193,7 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
     });
     fault("image.committed");
     keep(processes);
-    return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes };
+    return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes, mark };
   } catch (error) {
     await images.discard(folder);
     throw error;
@@ -235,14 +246,16 @@ async function withoutMemory(
 ): Promise<CapturedTree> {
   await plan.group.freeze();
   try {
+    const mark = life.activity?.mark();
     const { name, bytes, problems } = await layers.snapshot();
     const about = { ...describe(plan, life, "table"), files: name };
     const told = [...problems, ...foretold(about.processes, how, why)];
     const before = last?.processes == null ? undefined : images.about(last.processes);
     if (before?.kind === "table" && isDeepStrictEqual(before.processes, about.processes)) {
-      return { manifest: { files: name, processes: last?.processes ?? null }, problems: told, bytes };
+      return { manifest: { files: name, processes: last?.processes ?? null }, problems: told, bytes, mark };
     }
-    return { manifest: { files: name, processes: images.commit(images.begin(), about) }, problems: told, bytes };
+    const processes = images.commit(images.begin(), about);
+    return { manifest: { files: name, processes }, problems: told, bytes, mark };
   } finally {
     plan.group.thaw();
   }
