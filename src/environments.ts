@@ -36,7 +36,7 @@ export async function openEnvironment(
   if (inspector === "ebpf" && chosen.environment !== "sandbox") throw onlySandboxes();
   if (typeof chosen.environment === "object") return chosen.environment;
   if (chosen.environment === "sandbox") {
-    const activity = inspector === "ebpf" ? openActivity() : undefined;
+    const activity = inspector === "ebpf" ? await openActivity() : undefined;
     const place = { ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration };
     try {
       return await openSandbox({ ...place, inspector: inspector === "scan" ? "scan" : "auto", activity });

@@ -82,11 +82,10 @@ export interface Native {
   /** All of the machine. */
   bpfPrograms(): { readonly id: number; readonly name: string }[];
   /** Loads the programs of an object and attaches them; a limit of 0 leaves a map as the object has it. Throws an Error that says why it cannot. */
+  loadEffects(object: Uint8Array, threads: number, dirty: number, connections: number): Promise<object | string>;
+  /** Takes over what was loaded, once. */
   readonly Effects: new (
-    object: Uint8Array,
-    threads: number,
-    dirty: number,
-    connections: number,
+    loaded: object,
   ) => NativeEffectsHandle;
 
   /**
@@ -366,6 +365,7 @@ const calls: Record<keyof Native, true> = {
   probeLibbpf: true,
   bpfPrograms: true,
   Effects: true,
+  loadEffects: true,
   runJobs: true,
   makeSubvolume: true,
   makeSnapshot: true,

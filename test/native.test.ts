@@ -693,6 +693,7 @@ describe.skipIf(lacking("native"))("native addon", () => {
           | "probeLibbpf"
           | "bpfPrograms"
           | "Effects"
+          | "loadEffects"
         >,
         unknown[]
       > = {

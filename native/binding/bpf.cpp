@@ -1,9 +1,12 @@
 // The Effects class: what the programs in the kernel have seen.
-#include <limits>
+#include <pthread.h>
+
+#include <csignal>
 
 #include "../core/bpf-call.hpp"
 #include "../core/bpf-effects.hpp"
 #include "arguments.hpp"
+#include "background.hpp"
 #include "errors.hpp"
 #include "register.hpp"
 
@@ -36,6 +39,39 @@ Napi::Value jsBpfPrograms(const Napi::CallbackInfo& info) {
   return list;
 }
 
+struct Loaded {
+  std::unique_ptr<BpfEffects> effects;
+  std::string reason;
+};
+
+/** The kernel gives up a program's check when a signal waits for the thread. */
+Loaded loadUndisturbed(const std::string& object, const BpfLimits& limits) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Loaded made;
+  made.effects = BpfEffects::open(object, limits, made.reason);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+/** Resolves with what `Effects` is made of, or with the reason why there is none, as text. */
+Napi::Value jsLoadEffects(const Napi::CallbackInfo& info) {
+  Arguments arguments(info);
+  const std::string object = arguments.bytes("object");
+  BpfLimits limits;
+  limits.threads = arguments.unsigned32("threads");
+  limits.dirty = arguments.unsigned32("dirty");
+  limits.connections = arguments.unsigned32("connections");
+  if (!arguments.ok()) return info.Env().Undefined();
+  return inBackground<Loaded>(
+      info.Env(), "", [=]() -> Result<Loaded> { return loadUndisturbed(object, limits); },
+      [](Napi::Env env, Loaded& made) -> Napi::Value {
+        if (made.effects == nullptr) return Napi::String::New(env, made.reason);
+        return Napi::External<BpfEffects>::New(env, made.effects.release());
+      });
+}
+
 class Effects : public Napi::ObjectWrap<Effects> {
  public:
   static Napi::Function define(Napi::Env env) {
@@ -50,16 +86,11 @@ class Effects : public Napi::ObjectWrap<Effects> {
   }
 
   explicit Effects(const Napi::CallbackInfo& info) : Napi::ObjectWrap<Effects>(info) {
-    Arguments arguments(info);
-    const std::string object = arguments.bytes("object");
-    BpfLimits limits;
-    limits.threads = arguments.unsigned32("threads");
-    limits.dirty = arguments.unsigned32("dirty");
-    limits.connections = arguments.unsigned32("connections");
-    if (!arguments.ok()) return;
-    std::string reason;
-    effects_ = BpfEffects::open(object, limits, reason);
-    if (effects_ == nullptr) Napi::Error::New(info.Env(), reason).ThrowAsJavaScriptException();
+    if (info.Length() != 1 || !info[0].IsExternal()) {
+      Napi::TypeError::New(info.Env(), "The argument \"loaded\" must come from loadEffects").ThrowAsJavaScriptException();
+      return;
+    }
+    effects_.reset(info[0].As<Napi::External<BpfEffects>>().Data());
   }
 
  private:
@@ -224,6 +255,7 @@ class Effects : public Napi::ObjectWrap<Effects> {
 
 void registerBpf(Napi::Env env, Napi::Object exports) {
   exports.Set("Effects", Effects::define(env));
+  exports.Set("loadEffects", Napi::Function::New<jsLoadEffects>(env, "loadEffects"));
   exports.Set("tryBpf", Napi::Function::New<jsTryBpf>(env, "tryBpf"));
   exports.Set("probeLibbpf", Napi::Function::New<jsProbeLibbpf>(env, "probeLibbpf"));
   exports.Set("bpfPrograms", Napi::Function::New<jsBpfPrograms>(env, "bpfPrograms"));

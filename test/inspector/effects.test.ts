@@ -46,9 +46,9 @@ describe.skipIf(skipped).each(skipped ? [] : objectFiles())("effects of %s", (ob
   let watch: EffectsWatch;
   let actor: Actor;
 
-  beforeAll(() => {
+  beforeAll(async () => {
     place = makePlace();
-    effects = openEffects({ object });
+    effects = await openEffects({ object });
     group = makeGroup();
     watch = effects.watch({ cgroup: group.path });
     actor = Actor.start(place.deeds, group, place.base);

@@ -26,22 +26,22 @@ test("the prebuilt object is of these sources, and names its compiler", () => {
   });
 });
 
-test.skipIf(lacking("native", "ebpf", "clang"))("built anew it has the same programs and maps", () => {
+test.skipIf(lacking("native", "ebpf", "clang"))("built anew it has the same programs and maps", async () => {
   const folder = mkdtempSync(join(tmpdir(), "arw-bpf-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   execFileSync(process.execPath, [script, "--into", folder]);
-  const form = (object: string): string[] => {
+  const form = async (object: string): Promise<string[]> => {
     const { native } = loadNative();
     if (native === null) throw new Error("no addon");
-    const effects = new native.Effects(readFileSync(object), 0, 0, 0);
+    const effects = new native.Effects((await native.loadEffects(readFileSync(object), 0, 0, 0)) as object);
     try {
       return effects.form().sort();
     } finally {
       effects.close();
     }
   };
-  const committed = form(join(prebuilt, "effects.bpf.o"));
-  expect(form(join(folder, "effects.bpf.o"))).toEqual(committed);
+  const committed = await form(join(prebuilt, "effects.bpf.o"));
+  expect(await form(join(folder, "effects.bpf.o"))).toEqual(committed);
   expect(committed).toContain("program on_call_end tp_btf/sys_exit");
   expect(committed).toContain("map counters 2 4 256 1025 1024");
   // The same compiler gives the same bytes.

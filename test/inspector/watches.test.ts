@@ -38,7 +38,7 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
       mkdirSync(folder);
       execFileSync("mount", ["-t", "tmpfs", "none", folder]);
     }
-    const effects = openEffects();
+    const effects = await openEffects();
     const group = makeGroup();
     const watch = effects.watch({ cgroup: group.path, fileSystems: [own] });
     const inside = Actor.start(place.deeds, group, own);
@@ -90,7 +90,7 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
       const [mkfs = "mkfs.btrfs", ...first] = mkfsBtrfs() ?? [];
       execFileSync(mkfs, [...first, "-q", image]);
       execFileSync("mount", ["-o", "loop", image, mounted]);
-      const effects = openEffects();
+      const effects = await openEffects();
       try {
         const { native } = loadNative();
         const folder = openSync(mounted, "r");
@@ -123,7 +123,7 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
       execFileSync("truncate", ["-s", "32M", image]);
       execFileSync("mkfs.ext4", ["-q", "-F", image]);
       execFileSync("mount", ["-o", "loop", image, mounted]);
-      const effects = openEffects();
+      const effects = await openEffects();
       try {
         const before = join(mounted, "before");
         writeFileSync(before, "text");
@@ -155,7 +155,7 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
   );
 
   test("what has no room is a loss", async () => {
-    const effects = openEffects({ limits: { dirty: 2, threads: 1 } });
+    const effects = await openEffects({ limits: { dirty: 2, threads: 1 } });
     const group = makeGroup();
     const watch = effects.watch({ cgroup: group.path });
     const actor = Actor.start(place.deeds, group, place.base);
@@ -170,7 +170,7 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
     const { native } = loadNative();
     if (native === null) throw new Error("no addon");
     const before = new Set(native.bpfPrograms().map(({ id }) => id));
-    const effects = openEffects();
+    const effects = await openEffects();
     const ours = native.bpfPrograms().filter(({ id }) => !before.has(id));
     expect(ours.map(({ name }) => name)).toContain("on_call_end");
     const group = makeGroup();
@@ -195,15 +195,17 @@ describe.skipIf(skipped || lacking("tmpfs"))("watches", () => {
     expect(left()).toEqual([]);
   });
 
-  test("refused: what is no cgroup, the root of all, an object that is none", () => {
-    const effects = openEffects();
+  test("refused: what is no cgroup, the root of all, an object that is none", async () => {
+    const effects = await openEffects();
     const bad = expect.objectContaining({ code: "BAD_ARGUMENT" });
     expect(() => effects.watch({ cgroup: place.base })).toThrow(bad);
     const { native } = loadNative();
-    expect(() => native && new native.Effects("x" as never, 0, 0, 0)).toThrow(TypeError);
+    expect(() => native && new native.Effects("x" as never)).toThrow(TypeError);
+    expect(() => native?.loadEffects("x" as never, 0, 0, 0)).toThrow(TypeError);
+    expect(() => native?.loadEffects(Buffer.alloc(1), -1, 0, 0)).toThrow(TypeError);
     const none = join(place.base, "none.o");
     writeFileSync(none, "no object");
-    expect(() => openEffects({ object: none })).toThrow(
+    await expect(openEffects({ object: none })).rejects.toThrow(
       expect.objectContaining({ code: "NOT_AVAILABLE", message: expect.stringContaining("cannot be read") }),
     );
     effects.close();

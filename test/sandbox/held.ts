@@ -41,7 +41,7 @@ export class Held {
   static async open(
     sandbox: SandboxOptions = { network: "own" },
     fixtures: readonly string[] = [],
-    inspector: "auto" | "scan" = "auto",
+    inspector: "auto" | "scan" | "ebpf" = "auto",
   ): Promise<Held> {
     const base = mkdtempSync(join(tmpdir(), "agentrewind-held-"));
     mkdirSync(join(base, "workspace"));
@@ -54,7 +54,11 @@ export class Held {
     return new Held(this.base, await Held.at(this.base, sandbox));
   }
 
-  private static at(base: string, sandbox: SandboxOptions, inspector: "auto" | "scan" = "auto"): Promise<Rewind> {
+  private static at(
+    base: string,
+    sandbox: SandboxOptions,
+    inspector: "auto" | "scan" | "ebpf" = "auto",
+  ): Promise<Rewind> {
     return openRewind({
       workspace: join(base, "workspace"),
       store: join(base, "store"),

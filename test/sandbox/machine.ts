@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Activity } from "../../src/environment/sandbox/activity.ts";
 import { openSandbox } from "../../src/environment/sandbox/open.ts";
 import type { SandboxOptions } from "../../src/environment/sandbox/options.ts";
 import type { Environment, ExecOptions, ExecResult } from "../../src/index.ts";
@@ -29,6 +30,8 @@ export interface Machine {
 
 export interface MachineOptions extends SandboxOptions {
   readonly inspector?: "auto" | "scan";
+  /** Is closed with it. */
+  readonly activity?: Activity;
   /** Where its folder is made. */
   readonly parent?: string;
   /** Default: a new folder. */

@@ -171,18 +171,17 @@ export class Sandbox implements Environment {
 
   /** By what the processes did, and not by what they are: certain only where all that could change something is seen. */
   async changed(since: Manifest): Promise<"none" | "unknown"> {
-    if (!this.#isQuiet(since)) return "unknown";
+    if (this.#marked?.state.files !== since.files || this.#marked.state.processes !== since.processes) return "unknown";
     await this.#host.look();
     this.#host.lookAround();
-    return this.#host.hasMore || !this.#isQuiet(since) ? "unknown" : "none";
+    return !this.#host.hasMore && this.#isQuiet() ? "none" : "unknown";
   }
 
-  #isQuiet({ files, processes }: Manifest): boolean {
-    const marked = this.#marked;
-    const activity = this.#lives.present?.activity;
-    if (marked?.state.files !== files || marked.state.processes !== processes || activity === undefined) return false;
+  #isQuiet(): boolean {
     if (this.#isReached || this.#written.size > 0 || this.#untold.length > 0) return false;
-    return this.#lives.present?.over.aborted === false && activity.isQuiet(marked.mark);
+    const { present } = this.#lives;
+    if (present === undefined || present.over.aborted || this.#marked === undefined) return false;
+    return present.activity?.isQuiet(this.#marked.mark) === true;
   }
 
   async restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {

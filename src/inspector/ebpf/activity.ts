@@ -21,24 +21,34 @@ const telling: readonly CounterName[] = [
 ];
 
 /** The programs stay in the kernel as long as somebody in this process needs them. */
-let shared: { readonly effects: Effects; uses: number } | undefined;
+let shared: { readonly effects: Promise<Effects>; uses: number } | undefined;
 
 /** @throws NOT_AVAILABLE */
-export function openActivity() {
+export async function openActivity() {
   shared ??= { effects: openEffects(), uses: 0 };
   const mine = shared;
   mine.uses++;
   let open = true;
-  return {
-    watch: (group: string, tracers: string) => new TreeWatch(mine.effects.watch({ cgroup: group, tracers })),
-    close(): void {
-      if (!open) return;
-      open = false;
-      if (--mine.uses > 0) return;
-      mine.effects.close();
-      if (shared === mine) shared = undefined;
-    },
+  const close = (): void => {
+    if (!open) return;
+    open = false;
+    if (--mine.uses > 0) return;
+    if (shared === mine) shared = undefined;
+    mine.effects.then(
+      (effects) => effects.close(),
+      () => {},
+    );
   };
+  try {
+    const effects = await mine.effects;
+    return {
+      watch: (group: string, tracers: string) => new TreeWatch(effects.watch({ cgroup: group, tracers })),
+      close,
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
 }
 
 class TreeWatch {

@@ -77,19 +77,23 @@ export interface EffectsOptions {
 }
 
 /** Loads the programs once for each call; the process keeps them. @throws NOT_AVAILABLE */
-export function openEffects({ object = objectFiles()[0], limits = {} }: EffectsOptions = {}): Effects {
-  const loaded = loadNative();
-  if (loaded.native === null) throw notAvailable(loaded.reason);
+export async function openEffects({ object = objectFiles()[0], limits = {} }: EffectsOptions = {}): Promise<Effects> {
+  const found = loadNative();
+  if (found.native === null) throw notAvailable(found.reason);
+  const { native } = found;
   if (object === undefined) throw notAvailable("the object with the programs is not there");
-  const { native } = loaded;
   const { threads = 0, dirty = 0, connections = 0 } = limits;
-  let handle: NativeEffectsHandle;
+  const loaded = await native.loadEffects(readObject(object), threads, dirty, connections);
+  if (typeof loaded === "string") throw notAvailable(loaded);
+  return new OpenEffects(native, new native.Effects(loaded));
+}
+
+function readObject(path: string): Buffer {
   try {
-    handle = new native.Effects(readFileSync(object), threads, dirty, connections);
+    return readFileSync(path);
   } catch (error) {
-    throw notAvailable(error instanceof Error ? error.message : String(error), error);
+    throw notAvailable("the object with the programs cannot be read", error);
   }
-  return new OpenEffects(native, handle);
 }
 
 const notAvailable = (reason: string, cause?: unknown): RewindError =>
