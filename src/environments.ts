@@ -22,6 +22,12 @@ export const kindOf = ({ environment }: ChosenEnvironment): string => {
   return environment === "sandbox" ? "sandbox" : "directory";
 };
 
+/** Whether connections to elsewhere are seen. */
+export const seesContacts = ({ environment, inspector }: ChosenEnvironment): boolean =>
+  typeof environment === "object"
+    ? environment.contacts !== undefined
+    : environment === "sandbox" && inspector === "ebpf";
+
 interface EnvironmentPlace extends ReturnType<Store["open"]> {
   readonly store: Store;
   readonly workspace: string;

@@ -52,6 +52,21 @@ export interface DurableEvent {
   readonly checkpoint: string;
 }
 
+/** The environment of a turn was not captured. */
+export interface SkipEvent {
+  readonly thread: string;
+  readonly checkpoint: string;
+  /** "unchanged": it is certain that nothing had changed, and it has the halves of the newest before it. "policy": `capture` said no. */
+  readonly reason: "unchanged" | "policy";
+}
+
+/** What watches for changes may have missed some: everything counts as changed, and is looked at. */
+export interface LossEvent {
+  readonly watcher: "fanotify" | "ebpf";
+  /** Its folder: a workspace, or the control group of a sandbox. */
+  readonly path: string;
+}
+
 /** A job of an environment, on a host that many share: its capture, what makes that durable, or a rewind. */
 export interface JobEvent {
   readonly job: "capture" | "persist" | "restore";
@@ -94,6 +109,8 @@ const operations = {
 } as const;
 
 const durable = channel("agentrewind:checkpoint:durable");
+const skip = channel("agentrewind:skip");
+const loss = channel("agentrewind:loss");
 const promoted = channel("agentrewind:job:promoted");
 const granted = channel("agentrewind:job:granted");
 const engine = channel("agentrewind:engine");
@@ -134,6 +151,14 @@ export async function withEvent<Name extends keyof Events, T>(
 
 export function reportDurable(event: DurableEvent): void {
   if (durable.hasSubscribers) durable.publish(event);
+}
+
+export function reportSkip(event: SkipEvent): void {
+  if (skip.hasSubscribers) skip.publish(event);
+}
+
+export function reportLoss(event: LossEvent): void {
+  if (loss.hasSubscribers) loss.publish(event);
 }
 
 export function reportPromoted(event: JobEvent): void {

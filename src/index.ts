@@ -35,7 +35,9 @@ export type {
   EngineEvent,
   GrantedEvent,
   JobEvent,
+  LossEvent,
   RewindEvent,
+  SkipEvent,
   TurnEvent,
 } from "./events.ts";
 export type { OpenOptions } from "./open-options.ts";

@@ -161,6 +161,8 @@ export interface NativeScan {
   readonly bytes: number;
   /** Only what a watcher named was looked at. */
   readonly trusted: boolean;
+  /** The watcher may have missed something since the last scan: everything was looked at. */
+  readonly missed: boolean;
 }
 
 /** The tree of one directory, kept outside of JavaScript's heap, and scans of it on threads of their own. */

@@ -6,7 +6,7 @@ import { limitsOf, openEngine } from "./coordinator/engine/open.ts";
 import { devicesOf, jobsOf } from "./coordinator/jobs.ts";
 import { capturePolicy } from "./coordinator/policy/option.ts";
 import type { Applied, ApplyOptions } from "./environment/environment.ts";
-import { kindOf, openEnvironment } from "./environments.ts";
+import { kindOf, openEnvironment, seesContacts } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
 import { type Chosen, chosenOptions, type OpenOptions } from "./open-options.ts";
@@ -79,6 +79,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   const engine = openEngine(store.layout.locks, limitsOf(chosen.engine));
   try {
     const { catalog, objects } = store.open(id);
+    const rules = effectRules(chosen);
+    if (rules.network !== undefined && !seesContacts(chosen)) throw unseenNetwork();
     const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
     const background = new Set<Promise<unknown>>();
     /** Of these, what brings something recorded to the disk. */
@@ -93,7 +95,6 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       void settled.then(() => background.delete(settled));
     };
     let open = true;
-    const rules = effectRules(chosen);
     const jobs = jobsOf({
       engine,
       environment: id,
@@ -294,6 +295,11 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
 /** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
 const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
   catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
+
+const unseenNetwork = (): RewindError =>
+  new RewindError("NOT_AVAILABLE", "effects.network was given, and nothing here sees connections.", {
+    hint: 'Use environment: "sandbox" with inspector: "ebpf", or leave it out.',
+  });
 
 const nothingToApply = (): RewindError =>
   new RewindError("NOT_AVAILABLE", "This environment works in the workspace itself: there is nothing to bring back.", {

@@ -7,6 +7,7 @@ import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-ho
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { traceAgentRewind } from "agentrewind/opentelemetry";
 import { afterEach, expect, test } from "vitest";
+import { reportLoss, reportPromoted } from "../src/events.ts";
 import { makePlace, useRewind } from "./helpers/workspace.ts";
 
 const ended: (() => void)[] = [];
@@ -111,4 +112,24 @@ test("spans lie below the one that is active, and tell of failures", async () =>
   });
   expect(named("rewind").map(({ status }) => status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.ERROR]);
   expect(named("rewind")[1]?.events[0]?.name).toBe("exception");
+});
+
+test("turns that are not captured, promoted jobs and losses are told, and have spans", async () => {
+  const exporter = new InMemorySpanExporter();
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  ended.push(traceAgentRewind({ tracerProvider }));
+  const place = makePlace();
+  const thread = (await useRewind(place, { capture: "explicit" })).thread("t");
+  await thread.checkpoint({ context: { messages: ["0"] } });
+  await (await thread.beginTurn({ messages: ["0", "1"] })).gate();
+  reportLoss({ watcher: "fanotify", path: place.workspace });
+  reportPromoted({ job: "capture", environment: "e", waitedMs: 3 });
+  const attributesOf = (name: string) =>
+    exporter.getFinishedSpans().flatMap((span) => (span.name === `agentrewind.${name}` ? [span.attributes] : []));
+  const policy = { "agentrewind.thread": "t", "agentrewind.checkpoint": "c1", "agentrewind.reason": "policy" };
+  expect(attributesOf("skip")).toEqual([policy]);
+  expect(attributesOf("loss")).toEqual([{ "agentrewind.watcher": "fanotify", "agentrewind.path": place.workspace }]);
+  expect(attributesOf("promoted")).toContainEqual(
+    expect.objectContaining({ "agentrewind.job": "capture", "agentrewind.waited_ms": 3 }),
+  );
 });

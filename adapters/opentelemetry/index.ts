@@ -1,7 +1,7 @@
 // AgentRewind's turns, captures and rewinds as OpenTelemetry spans.
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { type Attributes, type Span, SpanStatusCode, type TracerProvider, trace } from "@opentelemetry/api";
-import type { CaptureEvent, DurableEvent, RewindEvent, TurnEvent } from "agentrewind";
+import type { CaptureEvent, RewindEvent, TurnEvent } from "agentrewind";
 
 export interface TraceOptions {
   /** Default: the global one. */
@@ -42,9 +42,18 @@ const kinds = {
   },
 } as const;
 
+/** Channels with one message -> the span's name. */
+const moments = [
+  ["agentrewind:checkpoint:durable", "durable"],
+  ["agentrewind:skip", "skip"],
+  ["agentrewind:job:promoted", "promoted"],
+  ["agentrewind:loss", "loss"],
+] as const;
+
 /**
  * Makes a span `agentrewind.turn`, `agentrewind.capture` or `agentrewind.rewind` of each operation that begins from now on, below the span that is active where it
- * begins, with attributes `agentrewind.*` (docs/events.md); a span `agentrewind.durable` without length tells when a checkpoint has reached the disk.
+ * begins, with attributes `agentrewind.*` (docs/events.md). What has one message has a span without length: `agentrewind.durable`, `agentrewind.skip`, `agentrewind.promoted` and
+ * `agentrewind.loss`.
  * @returns what ends that; spans of what is under way are ended with their operations all the same
  */
 export function traceAgentRewind({ tracerProvider }: TraceOptions = {}): () => void {
@@ -71,14 +80,22 @@ export function traceAgentRewind({ tracerProvider }: TraceOptions = {}): () => v
     subscribe(`agentrewind:${name}:end`, onEnd);
     begun.push([`agentrewind:${name}:start`, onStart]);
   }
-  const onDurable = (message: unknown): void =>
-    tracer.startSpan("agentrewind.durable", { attributes: prefixed({ ...(message as DurableEvent) }) }).end();
-  subscribe("agentrewind:checkpoint:durable", onDurable);
-  begun.push(["agentrewind:checkpoint:durable", onDurable]);
+  for (const [channel, name] of moments) {
+    const onMessage = (message: unknown): void =>
+      tracer.startSpan(`agentrewind.${name}`, { attributes: prefixed(inWords(message as object)) }).end();
+    subscribe(channel, onMessage);
+    begun.push([channel, onMessage]);
+  }
   return () => {
     for (const [channel, listener] of begun) unsubscribe(channel, listener);
   };
 }
+
+/** Names as OpenTelemetry has them: `waitedMs` is `waited_ms`. */
+const inWords = (message: object): Attributes =>
+  Object.fromEntries(
+    Object.entries(message).map(([name, value]) => [name.replace(/[A-Z]/g, (one) => `_${one.toLowerCase()}`), value]),
+  );
 
 const prefixed = (attributes: Attributes): Attributes =>
   Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`agentrewind.${name}`, value]));

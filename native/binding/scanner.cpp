@@ -31,9 +31,11 @@ struct ScanJob {
   ScanResult result;
   ScanError error{ScanError::Where::aborted, {0, ""}, ""};
   bool done = false;
+  /** The watcher may have missed something: everything was looked at. */
+  bool missed = false;
 };
 
-Napi::Value toValue(Napi::Env env, const ScanResult& result, bool trusted) {
+Napi::Value toValue(Napi::Env env, const ScanResult& result, bool trusted, bool missed) {
   Napi::Object value = Napi::Object::New(env);
   value.Set("snapshot", Napi::Buffer<uint8_t>::Copy(env, result.snapshot.data(), result.snapshot.size()));
   Napi::Array problems = Napi::Array::New(env, result.problems.size());
@@ -47,6 +49,7 @@ Napi::Value toValue(Napi::Env env, const ScanResult& result, bool trusted) {
   value.Set("entries", Napi::Number::New(env, static_cast<double>(result.entries)));
   value.Set("bytes", Napi::Number::New(env, static_cast<double>(result.bytes)));
   value.Set("trusted", Napi::Boolean::New(env, trusted));
+  value.Set("missed", Napi::Boolean::New(env, missed));
   return value;
 }
 
@@ -67,13 +70,14 @@ void finish(Napi::Env env, Napi::Function, ScanJob* finished) {
   }
   job->state->found = job->result.root;
   job->state->groups = std::move(job->result.groups);
-  job->deferred.Resolve(toValue(env, job->result, job->trusted));
+  job->deferred.Resolve(toValue(env, job->result, job->trusted, job->missed));
 }
 
 void* run(void* argument) {
   ScanJob* job = static_cast<ScanJob*>(argument);
   ChangeLog& log = job->state->log;
   const Changes* changes = job->watches ? log.begin(job->root, job->previous != nullptr) : nullptr;
+  job->missed = job->watches && log.missed();
   job->trusted = changes != nullptr && !changes->judge;
   job->done = scan(job->root, job->previous, changes, job->options, *job->host, job->state->aborted, job->result, job->error);
   if (job->done && job->watches) log.end(job->result);

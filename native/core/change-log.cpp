@@ -11,6 +11,7 @@ constexpr unsigned judgeEvery = 32;
 }  // namespace
 
 const Changes* ChangeLog::begin(int root, bool hasPrevious) {
+  missed_ = false;
   // Another file system may lie at the root by now, mounted there or moved.
   Result<Stat> stat = statAt(root, "");
   if (watch_ && !(stat && watch_->covers(stat.value()))) {
@@ -24,6 +25,7 @@ const Changes* ChangeLog::begin(int root, bool hasPrevious) {
   else watch_->look(changes_);
   const bool complete = watch_->take(changes_) && !lost_;
   lost_ = false;
+  missed_ = covered && !complete;
   if (!covered || !complete || !hasPrevious) {
     changes_ = Changes();
     trusted_ = 0;

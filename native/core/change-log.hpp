@@ -14,6 +14,8 @@ class ChangeLog {
  public:
   /** Before a scan of `root`. Null: everything must be looked at. */
   const Changes* begin(int root, bool hasPrevious);
+  /** The scan that began last had to look at everything because the watcher may have missed something. */
+  bool missed() const { return missed_; }
   /** The scan that began last has succeeded. */
   void end(ScanResult& result);
   /** What the last scan found is what the next one is compared with. */
@@ -30,6 +32,7 @@ class ChangeLog {
   std::unique_ptr<Watch> watch_;
   std::string reason_;
   Changes changes_;
+  bool missed_ = false;
   /** Events that belong in `changes_` were lost. */
   bool lost_ = false;
   /** All changes since the kept scan are in `changes_` or still to be taken. */

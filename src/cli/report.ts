@@ -96,7 +96,7 @@ function describeNeed({ status, reason, hint }: Need): string {
 }
 
 function describeEbpf({ ebpf: { status, reason } }: Report): string {
-  if (status === "available") return "available, not used yet";
+  if (status === "available") return `available, for sandboxes with inspector: "ebpf"`;
   return `${status === "unsupported" ? "not available" : "not known"}: ${reason}`;
 }
 

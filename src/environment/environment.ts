@@ -199,6 +199,13 @@ export interface Program {
   readonly digest: string;
 }
 
+/** A place elsewhere to which something inside has connected. */
+export interface Contact {
+  /** IPv4 or IPv6, in its shortest form. */
+  readonly address: string;
+  readonly port: number;
+}
+
 /** Can this kind of environment run here? Three answers; asked before the first effect. */
 export interface ProbeResult {
   readonly status: "available" | "unsupported" | "inconclusive";
@@ -257,6 +264,8 @@ export interface Environment {
    * may have changed something; "unknown" in doubt. Not called beside `capture` and `restore`.
    */
   changed?(since: Manifest): Promise<"none" | "files" | "processes" | "both" | "unknown">;
+  /** Where this is seen: the places outside of the environment to which what runs inside has connected since the last call. What it did there no restore takes back. */
+  contacts?(): readonly Contact[];
   restore(manifest: Manifest, options?: RestoreOptions): Promise<Restored>;
   /** What differs between two states that were captured here. */
   diff(from: Manifest, to: Manifest): Promise<FileChanges>;

@@ -3,6 +3,7 @@ import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { EffectRow } from "../store/effects.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
+import { contactedBy, isContact } from "./contacts.ts";
 import type { SessionDeps } from "./deps.ts";
 import { returnedIn } from "./effect-results.ts";
 import type { Effect } from "./effect-types.ts";
@@ -23,7 +24,9 @@ function crossedBy(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow):
 
 /** @throws EFFECT_CROSSED, which names the nearest checkpoint that may be returned to */
 export function requireCrossable(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): void {
-  const forbids = (row: EffectRow): boolean => !deps.effects.mayCross(toEffect(deps, row));
+  const { effects: rules } = deps;
+  const forbids = (row: EffectRow): boolean =>
+    isContact(row) ? rules.network === "hold" : !rules.mayCross(toEffect(deps, row));
   const forbidden = crossedBy(deps, thread, target).filter(forbids);
   const newest = forbidden.at(-1);
   if (newest === undefined) return;
@@ -104,6 +107,8 @@ export interface EffectsTold {
   readonly effects: readonly string[];
   /** In the conversation, and not in force any more. */
   readonly revoked: readonly string[];
+  /** Places to which was connected, of which the conversation does not tell. */
+  readonly contacted: readonly string[];
   readonly compensated: readonly string[];
   readonly uncompensated: readonly string[];
 }
@@ -124,10 +129,12 @@ export function effectsToTell(
   const tried = attempted.flatMap((id) => rows.find((row) => row.id === id) ?? []);
   const isPerhapsDone = (row: EffectRow): boolean =>
     row.state === "failed" && deps.effects.of(row.tool)?.onFailure === "unknown";
+  const untold = rows.filter((row) => !known(row));
   return {
     effects: lines(
-      rows.filter((row) => row.class !== "idempotent" && !known(row) && (isInForce(row) || isPerhapsDone(row))),
+      untold.filter((row) => row.class !== "idempotent" && !isContact(row) && (isInForce(row) || isPerhapsDone(row))),
     ),
+    contacted: contactedBy(untold),
     revoked: rows.filter((row) => known(row) && row.state === "compensated").map((row) => place(toEffect(deps, row))),
     compensated: tried.filter((row) => row.state === "compensated").map((row) => place(toEffect(deps, row))),
     uncompensated: tried
@@ -145,12 +152,16 @@ export function effectsToPlan(
   deps: SessionDeps,
   thread: ThreadRow,
   target: CheckpointRow,
-): Pick<EffectsTold, "effects" | "compensated"> {
+): Pick<EffectsTold, "effects" | "contacted" | "compensated"> {
   const owed = toCompensate(deps, thread, target);
   const lineOf = (id: number): Effect => toEffect(deps, deps.catalog.effect(id) as EffectRow);
   const gone = new Set(owed.map((id) => describeEffect(lineOf(id))));
-  const { effects } = effectsToTell(deps, thread, target, []);
-  return { effects: effects.filter((line) => !gone.has(line)), compensated: owed.map((id) => place(lineOf(id))) };
+  const { effects, contacted } = effectsToTell(deps, thread, target, []);
+  return {
+    contacted,
+    effects: effects.filter((line) => !gone.has(line)),
+    compensated: owed.map((id) => place(lineOf(id))),
+  };
 }
 
 const place = ({ description, checkpoint }: Effect): string =>

@@ -31,9 +31,14 @@ export interface EffectDefinition {
   readonly confirm?: string;
 }
 
+export type NetworkEffects = "note" | "hold";
+
 export interface EffectOptions {
-  /** By the names of tools. */
-  readonly effects?: Readonly<Record<string, EffectDefinition>>;
+  /**
+   * By the names of tools. `network` says what becomes of connections that commands make to elsewhere, where those are seen (a sandbox with `inspector: "ebpf"`): "note" (the default),
+   * a rewind names them; "hold", it may not leave them behind.
+   */
+  readonly effects?: Readonly<Record<string, EffectDefinition | NetworkEffects>>;
   /** What happens to an equivalent call behind a rewind: its recorded result again, held, or done again. Default "hold". */
   readonly onRepeat?: OnRepeat;
   /**
@@ -72,7 +77,12 @@ const definition = z
 
 /** Those of `EffectOptions`, as part of the options of `openRewind`. */
 export const effectOptions = {
-  effects: z.record(z.string().min(1), definition).default({}),
+  effects: z
+    .record(z.string().min(1), z.union([definition, z.enum(["note", "hold"])]))
+    .refine((all) => Object.entries(all).every(([name, one]) => typeof one !== "string" || name === "network"), {
+      message: 'only "network" may be "note" or "hold"; a tool has a definition',
+    })
+    .default({}),
   onRepeat: onRepeat.optional(),
   onConsent: fn<NonNullable<EffectOptions["onConsent"]>>().optional(),
   compensate: z.union([z.enum(["never", "always"]), fn<(effect: Effect) => boolean>()]).default("never"),
@@ -81,7 +91,7 @@ export const effectOptions = {
 };
 
 type Given = z.infer<z.ZodObject<typeof effectOptions>>;
-type Declared = Given["effects"][string];
+type Declared = z.infer<typeof definition>;
 
 /** The options with their defaults, as the session asks them. */
 export interface EffectRules {
@@ -90,6 +100,8 @@ export interface EffectRules {
   /** What `effects` and `destructive` say of it. */
   declared(tool: string): readonly (EffectClass | "destructive")[];
   onRepeat(tool: string): OnRepeat;
+  /** undefined where it was not said. */
+  readonly network: NetworkEffects | undefined;
   readonly onConsent: Given["onConsent"];
   mayCompensate(effect: Effect): boolean;
   mayCross(effect: Effect): boolean;
@@ -97,13 +109,19 @@ export interface EffectRules {
 
 export function effectRules(given: Given): EffectRules {
   const { effects, compensate, cross } = given;
-  const of = (tool: string): Declared | undefined => (Object.hasOwn(effects, tool) ? effects[tool] : undefined);
+  const said = (name: string) => (Object.hasOwn(effects, name) ? effects[name] : undefined);
+  const of = (tool: string): Declared | undefined => {
+    const found = said(tool);
+    return typeof found === "string" ? undefined : found;
+  };
+  const network = said("network");
   const destructive = new Set(given.destructive);
   return {
     of,
     isDestructive: (tool) => destructive.has(tool),
     declared: (tool) => [of(tool)?.class ?? [], destructive.has(tool) ? ("destructive" as const) : []].flat(),
     onRepeat: (tool) => of(tool)?.onRepeat ?? given.onRepeat ?? (of(tool)?.class === "idempotent" ? "allow" : "hold"),
+    network: typeof network === "string" ? network : undefined,
     onConsent: given.onConsent,
     mayCompensate: (effect) => (typeof compensate === "function" ? compensate(effect) : compensate === "always"),
     mayCross: (effect) =>

@@ -71,6 +71,7 @@ export async function finish(
     kept: payload.keep,
     conflicts: payload.conflicts,
     effects: outside.effects,
+    contacted: outside.contacted,
     compensated: [...outside.compensated, ...outside.revoked],
     delivered: payload.deliveredTexts,
     carried: payload.carried,
@@ -81,6 +82,7 @@ export async function finish(
   const result: MoveResult = {
     message,
     effects: outside.effects,
+    contacted: outside.contacted,
     compensated: outside.compensated,
     uncompensated: outside.uncompensated,
     restored,
@@ -128,7 +130,7 @@ export async function finish(
 /** What runs in a branch runs in its folder: adopting it takes its files, not its programs. */
 const keepsPrograms = ({ paths, adopts }: Payload): boolean => paths !== null || adopts !== null;
 
-const noEffects: EffectsTold = { effects: [], revoked: [], compensated: [], uncompensated: [] };
+const noEffects: EffectsTold = { effects: [], contacted: [], revoked: [], compensated: [], uncompensated: [] };
 
 interface RestoredTo {
   readonly restored: FileChanges;

@@ -37,6 +37,7 @@ export interface Check {
 export interface MoveResult {
   readonly message: string;
   readonly effects?: readonly string[];
+  readonly contacted?: readonly string[];
   readonly compensated?: readonly string[];
   readonly uncompensated?: readonly string[];
   readonly restored: FileChanges;

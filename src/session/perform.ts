@@ -8,6 +8,7 @@ import { withEvent } from "../events.ts";
 import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, RewindRow } from "../store/rows.ts";
+import { noteContacts } from "./contacts.ts";
 import { toCompensate } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
@@ -40,6 +41,7 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
   const issued = catalog.epoch();
   const head = move.thread.head === null ? undefined : catalog.checkpoint(move.thread.head);
   if (move.scope !== "context") await environment.settle?.();
+  noteContacts(deps, move.thread);
   reportProgress(move.kind, "reading the workspace");
   const captured = await captureLeft(deps);
   if (move.target.thread !== move.thread.id) catalog.raiseSeq(move.thread.id, move.target.seq + 1);

@@ -10,6 +10,7 @@ import { fault } from "../faults.ts";
 import { reportProgress } from "../progress.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
+import { noteContacts } from "./contacts.ts";
 import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps, StoredContext } from "./deps.ts";
 import { captureLate, reasonOf } from "./late-capture.ts";
@@ -57,6 +58,7 @@ export class Recorder {
       await jobs.room(request.signal);
       return objects.use(async () => {
         reportProgress("checkpoint", "reading the workspace");
+        noteContacts(this.#deps, request.thread);
         const known = request.kind === "turn" ? await halfWithout(this.#deps, request) : undefined;
         const pair = beginPair<StoredContext, CheckpointRow>({
           environment,

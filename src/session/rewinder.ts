@@ -12,6 +12,7 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
+import { noteContacts } from "./contacts.ts";
 import { effectsToPlan, effectsToTell, requireCrossable } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
@@ -47,6 +48,7 @@ export class Rewinder {
     const paths = request.paths === undefined ? null : cleanPaths(request.paths);
     const scope = scopeOf(request, paths);
     const thread = this.#tree.made();
+    noteContacts(this.#deps, thread);
     const repeated = key === null ? undefined : this.#deps.catalog.rewindByKey(thread.id, key);
     if (repeated !== undefined) return this.#repeat(thread, repeated);
     const target = requireCheckpoint(this.#deps, thread, request.to);
@@ -190,6 +192,7 @@ export class Rewinder {
       notRestored: stored.notRestored,
       stopped: stored.stopped ?? [],
       effects: stored.effects ?? [],
+      contacted: stored.contacted ?? [],
       compensated: stored.compensated ?? [],
       uncompensated: stored.uncompensated ?? [],
       conflicts: stored.conflicts,
@@ -229,7 +232,7 @@ export class Rewinder {
     } = scope === "context"
       ? { restored: nothing, notRestored: [] }
       : await this.#preview(target, paths, new Set(kept));
-    const { effects, compensated } = this.#effectsPlanned(thread, target, scope);
+    const { effects, contacted, compensated } = this.#effectsPlanned(thread, target, scope);
     return {
       scope,
       paths,
@@ -247,6 +250,7 @@ export class Rewinder {
         kept,
         conflicts: attributed.conflicts,
         effects,
+        contacted,
         compensated,
         delivered: [],
         carried: 0,
@@ -257,6 +261,7 @@ export class Rewinder {
       notRestored,
       stopped,
       effects,
+      contacted,
       compensated,
       uncompensated: [],
       conflicts: attributed.conflicts,
@@ -268,7 +273,7 @@ export class Rewinder {
   }
 
   #effectsPlanned(thread: ThreadRow, target: CheckpointRow, scope: Scope) {
-    if (scope === "environment") return { effects: [], compensated: [] };
+    if (scope === "environment") return { effects: [], contacted: [], compensated: [] };
     if (scope === "both") return effectsToPlan(this.#deps, thread, target);
     return { ...effectsToTell(this.#deps, thread, target, []), compensated: [] };
   }

@@ -114,6 +114,8 @@ export interface RewindMessageParts {
   readonly kept: readonly string[];
   readonly conflicts: readonly string[];
   readonly effects: readonly string[];
+  /** Places outside to which was connected. */
+  readonly contacted?: readonly string[];
   /** Effects that were made up for. */
   readonly compensated?: readonly string[];
   readonly delivered: readonly string[];
@@ -188,6 +190,7 @@ export function rewindMessage(parts: RewindMessageParts): string {
   }
   if (parts.scope !== "context") lines.push(...fileLines(parts));
   lines.push(...carriedLines(parts.carried), ...doneLines(parts.effects, parts.delivered));
+  lines.push(...listed("Connected to from there; what was done there is not taken back:", parts.contacted ?? []));
   lines.push(...listed("Taken back in the world too, not in force any more:", parts.compensated ?? []));
   if (parts.lessons.length > 0) lines.push("", "Lessons so far, newest first:", ...lessonLines(parts.lessons));
   lines.push("", goOn);

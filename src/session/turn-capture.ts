@@ -3,6 +3,7 @@ import type { ActionCall } from "../coordinator/policy/actions.ts";
 import { askChanged, type Changed } from "../coordinator/policy/changed.ts";
 import { type CaptureTurn, classesOf } from "../coordinator/policy/policy.ts";
 import type { Capture, Captured, FileChanges, Manifest, Problem } from "../environment/environment.ts";
+import { reportSkip } from "../events.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import type { SessionDeps } from "./deps.ts";
 import { manifestOf } from "./move.ts";
@@ -12,11 +13,13 @@ import { NotCaptured, newestRestorable } from "./uncaptured.ts";
 
 interface Begun {
   readonly thread: ThreadRow;
+  /** The checkpoint's number. */
+  readonly seq: number;
   readonly activity: Activity;
 }
 
 /** The environment half of a turn that begins; undefined: it is captured now. Runs alone. */
-export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun): Promise<Capture | undefined> {
+export async function halfWithout(deps: SessionDeps, { thread, seq, activity }: Begun): Promise<Capture | undefined> {
   const { catalog, policy, changedSince } = deps;
   if (policy.always && changedSince === undefined) return undefined;
   const row = catalog.thread(thread.name) as ThreadRow;
@@ -24,7 +27,11 @@ export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun
   const base = newestRestorable(deps, head);
   const answer = await askChanged(changedSince, base && manifestOf(base));
   const onDisk = base && shareable(deps, base.id);
-  if (answer === "none" && base !== undefined && onDisk !== undefined) return shared(base, onDisk);
+  const told = { thread: thread.name, checkpoint: `c${seq}` };
+  if (answer === "none" && base !== undefined && onDisk !== undefined) {
+    reportSkip({ ...told, reason: "unchanged" });
+    return shared(base, onDisk);
+  }
   if (policy.always) return undefined;
   const changed: Changed = answer === "none" ? "unknown" : answer;
   const turn = (head?.turn ?? 0) + 1;
@@ -40,6 +47,7 @@ export async function halfWithout(deps: SessionDeps, { thread, activity }: Begun
     turnsSince: base === undefined ? null : turn - base.turn,
   });
   if (wanted) return undefined;
+  reportSkip({ ...told, reason: "policy" });
   const captured = Promise.reject(new NotCaptured(policy.name));
   captured.catch(() => {});
   return { captured, durable: Promise.resolve() };

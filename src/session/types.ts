@@ -195,6 +195,8 @@ export interface RewindResult {
   readonly stopped: readonly string[];
   /** What is done in the world and not undone, and what the restored conversation does not tell of, oldest first. */
   readonly effects: readonly string[];
+  /** "ADDRESS:PORT" of places outside of the environment to which what was taken back had connected, where that is seen. */
+  readonly contacted: readonly string[];
   /** Effects that this rewind made up for, newest first. */
   readonly compensated: readonly string[];
   /** Those for which that failed, and why. */

@@ -163,6 +163,8 @@ export function openEffects({ get, all, run, transaction }: Statements, environm
         guard();
         return effect(insert({ ...row, consumes: [] }, "replayed", of)) as EffectRow;
       }),
+    /** Done already, by nobody's call. */
+    noteEffect: (row: NewEffect): number => transaction(() => insert(row, "completed", null)),
     /** JSON; null while it is not known, and where it could not be kept. */
     effectResult: (id: number): string | null =>
       get<{ result: string | null }>("SELECT result FROM effect WHERE id = ?", id)?.result ?? null,

@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import picomatch from "picomatch";
 import { makeBreather } from "../../breathe.ts";
 import { asWriteFailure, RewindError, systemCode } from "../../errors.ts";
+import { reportLoss } from "../../events.ts";
 import { makeFolder } from "../../store/io.ts";
 import type {
   Capture,
@@ -104,6 +105,7 @@ export function openDirectory(opening: DirectoryOptions): Environment {
     const batch = objects.batch();
     try {
       const result = await scanner.scan({ posix, batch, signal });
+      if (result.missed) reportLoss({ watcher: "fanotify", path: root });
       const written = await batch.commit();
       memory.keep(result.snapshot);
       scannedIn = generation;

@@ -42,13 +42,14 @@ export class NativeScanner implements Scanner {
     );
     signal?.addEventListener("abort", stop);
     try {
-      const { snapshot, problems, entries, bytes, trusted } = await running;
+      const { snapshot, problems, entries, bytes, trusted, missed } = await running;
       return {
         snapshot,
         problems: problems.map(({ path, reason }) => ({ path: display(fromBytes(path)), reason })),
         entries,
         bytes,
         trusted,
+        missed,
       };
     } catch (error) {
       if (thrown !== undefined) throw thrown.error;

@@ -25,7 +25,7 @@ export class PortableScanner implements Scanner {
       mounts: mountPoints(root),
       breathe: makeBreather(signal),
     });
-    return { ...this.#last, trusted: false };
+    return { ...this.#last, trusted: false, missed: false };
   }
 
   keep(): void {

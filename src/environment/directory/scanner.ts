@@ -13,6 +13,8 @@ export interface Scan {
   readonly bytes: number;
   /** Only what a watcher named was looked at. */
   readonly trusted: boolean;
+  /** A watcher may have missed something since the scan before, so that everything was looked at. */
+  readonly missed: boolean;
 }
 
 export interface ScanRequest {

@@ -1,5 +1,7 @@
 // What tells whether anything can have happened in a sandbox, where somebody sees everything that its processes do: src/inspector/ebpf gives it.
 
+import type { Contact } from "../environment.ts";
+
 /**
  * Implementer's contract.
  *
@@ -13,13 +15,9 @@ export interface Activity {
    * @param tracers folder of the cgroup of whatever looks into them from outside
    */
   watch(group: string, tracers: string): TreeActivity;
+  /** Where all of its trees have made TCP connections to since the last call, also those whose watch was closed meanwhile. */
+  takeContacts(): readonly Contact[];
   close(): void;
-}
-
-export interface Contact {
-  /** IPv4 or IPv6, in its shortest form. */
-  readonly address: string;
-  readonly port: number;
 }
 
 export interface TreeActivity {
@@ -32,8 +30,6 @@ export interface TreeActivity {
   beforeHold(): () => ActivityMark | undefined;
   /** True only where no process has run code of its own, none has begun, ended or been told something, and no file has been changed by any since. */
   isQuiet(since: ActivityMark): boolean;
-  /** TCP connections to elsewhere that were made since the last call, each place once. */
-  takeContacts(): readonly Contact[];
   close(): void;
 }
 

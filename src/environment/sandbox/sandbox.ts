@@ -10,6 +10,7 @@ import type {
   Capture,
   Captured,
   CaptureOptions,
+  Contact,
   Environment,
   ExecOptions,
   FileChanges,
@@ -18,8 +19,8 @@ import type {
   Restored,
   RestoreOptions,
 } from "../environment.ts";
-import type { ActivityMark } from "./activity.ts";
 import { applyFolders, setName, unappliedMessage } from "./apply/folders.ts";
+import { outwardContacts } from "./contacts.ts";
 import type { HostFiles } from "./host-files.ts";
 import { covers } from "./inside.ts";
 import type { Layers } from "./layers/layers.ts";
@@ -30,6 +31,7 @@ import { type Parked, ParkingNote } from "./park.ts";
 import { type SandboxPortable, sandboxPortable } from "./portable.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { captureTree, foreseen } from "./processes/tree.ts";
+import { Quiet } from "./quiet.ts";
 import { SandboxPaths, without } from "./sandbox-paths.ts";
 import { filesOf, SandboxStates } from "./states.ts";
 import { TreeFiles } from "./tree-files.ts";
@@ -59,6 +61,8 @@ export class Sandbox implements Environment {
   readonly capabilities: Environment["capabilities"];
   readonly portable: SandboxPortable;
   readonly root: string;
+  readonly changed?: (since: Manifest) => Promise<"none" | "unknown">;
+  readonly contacts?: () => readonly Contact[];
   readonly #place: SandboxPlace;
   readonly #plan: LifePlan;
   readonly #layers: Layers;
@@ -73,10 +77,7 @@ export class Sandbox implements Environment {
   #generation = 0;
   /** What the last capture or restore found or left. */
   #last: Manifest | undefined;
-  /** From when on it can be told whether anything differs from this state. */
-  #marked: { readonly state: Manifest; readonly mark: ActivityMark } | undefined;
-  /** Processes of the host may know a way into this life: what they write there, nobody tells. */
-  #isReached = false;
+  readonly #quiet = new Quiet();
   /** Absolute paths that the owner wrote since the last capture. */
   readonly #written = new Set<string>();
   /** Of the beginning of this life, where nobody was told yet. */
@@ -88,6 +89,11 @@ export class Sandbox implements Environment {
     this.#folders = folders;
     this.#plan = plan;
     this.root = plan.workspace;
+    const { activity } = plan;
+    if (activity !== undefined) {
+      this.changed = (since) => this.#changed(since);
+      this.contacts = () => outwardContacts(plan, activity.takeContacts());
+    }
     this.#layers = layers;
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
@@ -95,7 +101,7 @@ export class Sandbox implements Environment {
     this.#paths = new SandboxPaths(plan, layers);
     const onAnew = (lost: Problem): void => {
       this.#last = undefined;
-      this.#marked = undefined;
+      this.#quiet.begin();
       this.#untold = [...this.#untold, lost];
     };
     this.#states = new SandboxStates(place, plan, layers, images);
@@ -169,19 +175,12 @@ export class Sandbox implements Environment {
     return { captured, durable };
   }
 
-  /** By what the processes did, and not by what they are: certain only where all that could change something is seen. */
-  async changed(since: Manifest): Promise<"none" | "unknown"> {
-    if (this.#marked?.state.files !== since.files || this.#marked.state.processes !== since.processes) return "unknown";
+  async #changed(since: Manifest): Promise<"none" | "unknown"> {
+    if (!this.#quiet.knows(since)) return "unknown";
     await this.#host.look();
     this.#host.lookAround();
-    return !this.#host.hasMore && this.#isQuiet() ? "none" : "unknown";
-  }
-
-  #isQuiet(): boolean {
-    if (this.#isReached || this.#written.size > 0 || this.#untold.length > 0) return false;
-    const { present } = this.#lives;
-    if (present === undefined || present.over.aborted || this.#marked === undefined) return false;
-    return present.activity?.isQuiet(this.#marked.mark) === true;
+    if (this.#host.hasMore || this.#written.size > 0 || this.#untold.length > 0) return "unknown";
+    return this.#quiet.holds(this.#lives.present) ? "none" : "unknown";
   }
 
   async restore(manifest: Manifest, options: RestoreOptions = {}): Promise<Restored> {
@@ -261,7 +260,7 @@ export class Sandbox implements Environment {
 
   path(path: string): string | null {
     const life = this.#lives.present;
-    if (life !== undefined) this.#isReached = true;
+    if (life !== undefined) this.#quiet.reach();
     return life === undefined ? null : join(`/proc/${life.pid}/root`, this.#files.inside(path));
   }
 
@@ -352,7 +351,7 @@ export class Sandbox implements Environment {
     await this.#lives.revive();
     const start = performance.now();
     this.#written.clear();
-    this.#marked = undefined;
+    this.#quiet.forget();
     const looked = this.#host.look();
     const { manifest, problems, bytes, mark } = await this.#lives.inLife((life) =>
       captureTree({
@@ -361,7 +360,7 @@ export class Sandbox implements Environment {
       }),
     );
     this.#last = manifest;
-    this.#marked = mark && { state: manifest, mark };
+    this.#quiet.captured(manifest, mark);
     const untold = this.#untold;
     this.#untold = [];
     await looked;
@@ -377,8 +376,7 @@ export class Sandbox implements Environment {
 
   async #begin(manifest: Manifest, keep?: Kept, before?: Promise<unknown>): Promise<readonly Problem[]> {
     this.#untold = [];
-    this.#marked = undefined;
-    this.#isReached = false;
+    this.#quiet.begin();
     const lost = await this.#lives.begin(manifest, filesOf(manifest), {
       ...(before === undefined ? {} : { before }),
       ...(keep === undefined ? {} : { put: () => this.#put(keep.state, keep.paths) }),
@@ -405,7 +403,7 @@ export class Sandbox implements Environment {
     }
     const restored = without(changes, (path) => !covers(paths, this.#paths.absolute(path)));
     if (!dryRun) {
-      this.#marked = undefined;
+      this.#quiet.forget();
       await this.#put(target, paths);
       this.#generation = this.#place.raiseGeneration();
     }

@@ -1,5 +1,6 @@
 // Whether anything can have happened in a tree of processes, as the kernel's counters tell it.
-import { type CounterName, type Effects, type EffectsWatch, openEffects } from "./effects.ts";
+import { reportLoss } from "../../events.ts";
+import { type Connection, type CounterName, type Effects, type EffectsWatch, openEffects } from "./effects.ts";
 
 /** Whatever moves one of them may have changed something. How often a thread was given a processor does not: it may have been woken to wait on. */
 const telling: readonly CounterName[] = [
@@ -40,22 +41,49 @@ export async function openActivity() {
     );
   };
   try {
-    const effects = await mine.effects;
-    return {
-      watch: (group: string, tracers: string) => new TreeWatch(effects.watch({ cgroup: group, tracers })),
-      close,
-    };
+    return new OpenActivity(await mine.effects, close);
   } catch (error) {
     close();
     throw error;
   }
 }
 
+class OpenActivity {
+  readonly close: () => void;
+  readonly #effects: Effects;
+  readonly #trees = new Set<TreeWatch>();
+  readonly #left: Connection[] = [];
+
+  constructor(effects: Effects, close: () => void) {
+    this.#effects = effects;
+    this.close = close;
+  }
+
+  watch(group: string, tracers: string): TreeWatch {
+    const made = new TreeWatch(group, this.#effects.watch({ cgroup: group, tracers }), () => {
+      if (this.#trees.delete(made)) this.#left.push(...made.takeConnections());
+    });
+    this.#trees.add(made);
+    return made;
+  }
+
+  takeContacts(): { address: string; port: number }[] {
+    const found = [...this.#left.splice(0), ...[...this.#trees].flatMap((tree) => tree.takeConnections())];
+    return found.map(({ address, port }) => ({ address, port }));
+  }
+}
+
 class TreeWatch {
   readonly #watch: EffectsWatch;
+  readonly #closes: () => void;
+  readonly #group: string;
+  #lost = 0n;
 
-  constructor(watch: EffectsWatch) {
+  constructor(group: string, watch: EffectsWatch, closes: () => void) {
+    this.#group = group;
+    this.#lost = watch.lost();
     this.#watch = watch;
+    this.#closes = closes;
   }
 
   mark(): readonly bigint[] | undefined {
@@ -72,7 +100,7 @@ class TreeWatch {
     const counters = this.#watch.counters();
     // Both may be carried out at any later time, without a thread.
     if (counters.begun !== counters.ended || counters.aio > 0n || counters.uring > 0n) return undefined;
-    const lost = this.#watch.lost();
+    const lost = this.#losses();
     for (const { waits } of this.#watch.threads().values()) if (!waits) return undefined;
     return [...telling.map((name) => counters[name]), lost];
   }
@@ -81,14 +109,22 @@ class TreeWatch {
     if (this.#watch.running() > 0) return false;
     const counters = this.#watch.counters();
     if (counters.broken !== counters.takenUp) return false;
-    return telling.every((name, at) => counters[name] === since[at]) && this.#watch.lost() === since.at(-1);
+    return telling.every((name, at) => counters[name] === since[at]) && this.#losses() === since.at(-1);
   }
 
-  takeContacts(): { address: string; port: number }[] {
-    return this.#watch.takeConnections().map(({ address, port }) => ({ address, port }));
+  #losses(): bigint {
+    const lost = this.#watch.lost();
+    if (lost > this.#lost) reportLoss({ watcher: "ebpf", path: this.#group });
+    this.#lost = lost;
+    return lost;
+  }
+
+  takeConnections(): Connection[] {
+    return this.#watch.takeConnections();
   }
 
   close(): void {
+    this.#closes();
     this.#watch.close();
   }
 }
