@@ -100,9 +100,11 @@ export class Recorder {
     workMs: number,
   ): Promise<CheckpointRow> {
     const { catalog } = this.#deps;
-    const thread = catalog.thread(request.thread.name) as ThreadRow;
-    const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
-    const parent = request.kind === "turn" ? this.#behindSteps(head) : head;
+    const { thread, parent } = catalog.read(() => {
+      const thread = catalog.thread(request.thread.name) as ThreadRow;
+      const head = thread.head === null ? undefined : catalog.checkpoint(thread.head);
+      return { thread, parent: request.kind === "turn" ? this.#behindSteps(head) : head };
+    });
     await nextTurn();
     const changes = await changesSince(this.#deps, parent, captured?.manifest);
     await nextTurn();

@@ -133,12 +133,19 @@ export class Thread {
     this.#endOpenTurn?.();
     const { catalog, coordinator, staleness } = this.#deps;
     await coordinator.boundary();
-    const thread = this.#tree.made();
-    const issued = options.epoch ?? catalog.epoch();
-    catalog.requireEpoch(issued);
-    requireTogether(this.#deps, thread);
     const anchor = options.anchor ?? null;
-    const retried = this.#headAt(thread, anchor);
+    const { thread, issued, retried, begun } = catalog.atOnce(() => {
+      const thread = this.#tree.made();
+      const issued = options.epoch ?? catalog.epoch();
+      if (options.epoch !== undefined) catalog.requireEpoch(issued);
+      requireTogether(this.#deps, thread);
+      const retried = this.#headAt(thread, anchor);
+      const begun = retried === undefined && {
+        seq: catalog.takeSeq(thread.id),
+        effectsUpTo: catalog.effectMark(thread.id),
+      };
+      return { thread, issued, retried, begun };
+    });
     const leaveModel = coordinator.enter("model");
     const { signal: stale, end } = staleness.watch();
     const leave = (): void => {
@@ -153,18 +160,17 @@ export class Thread {
       stale,
     };
     const turn =
-      retried !== undefined
-        ? resumeTurn(parts, retried, issued)
+      begun === false
+        ? resumeTurn(parts, retried as CheckpointRow, issued)
         : startTurn(parts, {
             thread,
+            ...begun,
             kind: "turn",
             context,
             label: null,
             anchor,
             activity: options.activity ?? noActivity,
             signal: options.signal,
-            seq: catalog.takeSeq(thread.id),
-            effectsUpTo: catalog.effectMark(thread.id),
             issued,
           });
     this.#endOpenTurn = turn.end;

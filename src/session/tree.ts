@@ -46,6 +46,10 @@ export class Tree {
   }
 
   view(id: number): Checkpoint {
+    return this.#deps.catalog.read(() => this.#view(id));
+  }
+
+  #view(id: number): Checkpoint {
     const { catalog } = this.#deps;
     const row = catalog.checkpoint(id) as CheckpointRow;
     const { thread } = this;
@@ -61,6 +65,10 @@ export class Tree {
 
   /** The head's lineage, oldest first; with `all` the whole thread and what was forked from it, in the order of making. */
   list(all: boolean): Checkpoint[] {
+    return this.#deps.catalog.read(() => this.#list(all));
+  }
+
+  #list(all: boolean): Checkpoint[] {
     const { thread } = this;
     if (thread === undefined) return [];
     const { catalog } = this.#deps;

@@ -22,9 +22,11 @@ interface Begun {
 export async function halfWithout(deps: SessionDeps, { thread, seq, activity }: Begun): Promise<Capture | undefined> {
   const { catalog, policy, changedSince } = deps;
   if (policy.always && changedSince === undefined) return undefined;
-  const row = catalog.thread(thread.name) as ThreadRow;
-  const head = row.head === null ? undefined : catalog.checkpoint(row.head);
-  const base = newestRestorable(deps, head);
+  const { head, base } = catalog.read(() => {
+    const row = catalog.thread(thread.name) as ThreadRow;
+    const head = row.head === null ? undefined : catalog.checkpoint(row.head);
+    return { head, base: newestRestorable(deps, head) };
+  });
   const answer = await askChanged(changedSince, base && manifestOf(base));
   const onDisk = base && shareable(deps, base.id);
   const told = { thread: thread.name, checkpoint: `c${seq}` };

@@ -26,7 +26,7 @@ export type Catalog = ReturnType<typeof openCatalog>;
 export function openCatalog(sql: Sql, environment: string) {
   const plain = openStatements(sql);
   const requireHolder = openHolder(sql, environment);
-  const { get, all } = plain;
+  const { get, all, read } = plain;
   /** Each change is made only while the lock is ours by the store's own word (F-41). */
   const transaction = <T>(work: () => T): T =>
     plain.transaction(() => {
@@ -35,7 +35,7 @@ export function openCatalog(sql: Sql, environment: string) {
     });
   const run = (text: string, ...values: unknown[]): number =>
     sql.inTransaction ? plain.run(text, ...values) : transaction(() => plain.run(text, ...values));
-  const statements: Statements = { get, all, run, transaction };
+  const statements: Statements = { get, all, run, transaction, read };
   const lines = openLines(statements, environment);
   const effects = openEffects(statements, environment);
   const now = (): string => new Date().toISOString();
@@ -161,6 +161,10 @@ export function openCatalog(sql: Sql, environment: string) {
     journal: (thread: number, key: string): JournalRow | undefined =>
       get<JournalRow>("SELECT value, checkpoint FROM journal WHERE thread = ? AND key = ?", thread, key),
 
+    /** Reads of one moment. */
+    read,
+    /** Reads and writes in one transaction. */
+    atOnce: transaction,
     threads: (): ThreadRow[] =>
       all("SELECT * FROM thread WHERE environment = ? ORDER BY active_at DESC, id DESC", environment),
     thread: (name: string): ThreadRow | undefined =>
@@ -206,16 +210,15 @@ export function openCatalog(sql: Sql, environment: string) {
       ) !== undefined,
     /** One transaction: the pair becomes visible and the heads move to it (F-16). */
     addCheckpoint(row: NewCheckpoint, issued: number, moveHeads = true): CheckpointRow {
-      const id = transaction(() => {
+      return transaction(() => {
         requireEpoch(issued);
         const added = insertCheckpoint(row);
         if (moveHeads) {
           moveThread(row.thread, added, row.lessons);
           run("UPDATE environment SET head = ? WHERE id = ?", added, environment);
         }
-        return added;
+        return lines.checkpoint(added) as CheckpointRow;
       });
-      return lines.checkpoint(id) as CheckpointRow;
     },
     /** One transaction: a checkpoint of the conversation alone gets its other half (F-18). False where it has one, or the head has moved on. */
     complete(id: number, half: EnvironmentHalf, issued: number): boolean {

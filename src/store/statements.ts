@@ -26,5 +26,7 @@ export function openStatements(sql: Sql) {
   const run = (text: string, ...values: unknown[]): number =>
     writing(() => Number(statement(text).run(...values).lastInsertRowid));
   const transaction = <T>(work: () => T): T => writing(() => sql.transaction(work).immediate());
-  return { get, all, run, transaction };
+  /** Of one moment, and with one lock for all that is read: each look of its own takes a lock of the file and gives it back. */
+  const read = <T>(work: () => T): T => (sql.inTransaction ? work() : sql.transaction(work).deferred());
+  return { get, all, run, transaction, read };
 }
