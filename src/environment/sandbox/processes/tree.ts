@@ -17,7 +17,7 @@ import { isOfOthersFiles, isPassing, type OpenPaths, openPaths, stillState } fro
 import { recordProcesses, unkeptSettings } from "./table.ts";
 import { watchedFolders } from "./watched-folders.ts";
 
-interface CaptureRequest {
+export interface CaptureRequest {
   readonly life: Life;
   readonly plan: LifePlan;
   readonly layers: Layers;
@@ -73,7 +73,12 @@ async function begunRoot(plan: LifePlan, life: Life): Promise<ProcessInfo | unde
   }
 }
 
-/** Nobody runs who could write. */
+/** Whether the files are still those of that state, while processes go on. */
+export async function haveFilesStayed(request: CaptureRequest, { files, processes }: Manifest): Promise<boolean> {
+  return (await filesAlone(request, processes)).manifest.files === files;
+}
+
+/** Of processes that wait, or where only its being the same counts. */
 async function filesAlone({ plan, layers, inLayers }: CaptureRequest, processes: string | null): Promise<CapturedTree> {
   const open = plan.judgesShells ? openPaths(plan.group.processes(), inLayers, false) : undefined;
   const { name, bytes, problems } = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
