@@ -21,7 +21,9 @@ const opened = [];
 for (const { index, workspace, task } of agents) {
   const rewind = await openRewind({ workspace, store, ...open });
   await rewind.environment.exec("BENCH_LIFE=first");
-  opened.push({ index, task, rewind, tools: toolsOver(rewind.environment, commandMs) });
+  const tools = toolsOver(rewind.environment, commandMs);
+  await answers({ tools }, task.before);
+  opened.push({ index, task, rewind, tools });
 }
 tell("ready");
 await go;

@@ -13,7 +13,7 @@ export interface AgentClass {
   readonly at: Readonly<Partial<Record<Look, number>>>;
   /** Ids of the traces of which its acting turns are; each task begins at one that its seed chooses and goes round. */
   readonly traces: readonly string[];
-  /** A server of its own runs from the first turn on; every second acting turn is a request that it counts. */
+  /** A server of its own runs from the beginning on; every second acting turn is a request that it counts. */
   readonly serves: boolean;
 }
 

@@ -126,7 +126,7 @@ Of the loads' cells, ${mixAbout}. What the classes do:
 
 ${classes.map(({ name, about, looking }) => `- ${name}: ${about}; ${looking} of 100 turns only look`).join("\n")}
 
-Acting turns are those of the crash bench's traces, one trace after the other, each in a repository of its own; looking ones are the traces' own and others of the same kind (files, searches, git, a test run of half a second of processor time, requests to the server).`;
+Acting turns are those of the crash bench's traces, one trace after the other, each in a repository of its own, of which the first is there, and the server runs, before the task begins; looking ones are the traces' own and others of the same kind (files, searches, git, a test run of half a second of processor time, requests to the server).`;
 
 function processesAbout({ perProcess, idlePerProcess, idle }: Options, blocks: readonly Block[]): string {
   const each = (number: number): string => (number === 1 ? "a process of its own" : `processes of ${number}`);

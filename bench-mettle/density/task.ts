@@ -24,6 +24,8 @@ export interface Finished {
 
 export interface Task {
   readonly className: string;
+  /** What makes the agent's first repository, and starts its server: run before the task begins. */
+  readonly before: readonly Call[];
   readonly turns: readonly TaskTurn[];
   readonly finished: readonly Finished[];
   /** A script for bash that prints what the task has left, run in the workspace. */
@@ -43,13 +45,20 @@ export function taskOf(agentClass: AgentClass, { name, workspace, turns, medianM
   const random = randomOf("density", ...name);
   const latencies = latenciesOf(randomOf("density latency", ...name), turns, medianMs);
   const work = new Work(agentClass, workspace, random);
+  const before = work.begin();
   const made = latencies.map((latencyMs, index): TaskTurn => {
     if (index === turns - 1) return { looks: true, latencyMs, calls: [] };
-    const looks = index > 0 && random() * 100 < agentClass.looking;
+    const looks = random() * 100 < agentClass.looking;
     return { looks, latencyMs, calls: looks ? work.look() : work.act() };
   });
   const service = agentClass.serves ? serviceState : "true";
-  return { className: agentClass.name, turns: made, finished: work.finished, state: `${leftBehind}\n${service}` };
+  return {
+    className: agentClass.name,
+    before,
+    turns: made,
+    finished: work.finished,
+    state: `${leftBehind}\n${service}`,
+  };
 }
 
 /** Names, modes and contents below the workspace. Of a repository its commit and its changes: the rest of .git holds times. */
@@ -88,14 +97,14 @@ class Work {
   }
 
   act(): readonly Call[] {
-    if (this.#class.serves && this.#stand !== undefined && !this.#serves) {
+    if (this.#class.serves && !this.#serves) {
       this.#serves = true;
       return [request(this.#requests++)];
     }
     this.#serves = false;
     while (this.#left[0]?.looks === true) this.#left.shift();
     const turn = this.#left.shift();
-    if (turn === undefined) return this.#begin();
+    if (turn === undefined) return this.begin();
     const { id, verify } = this.#trace as Trace;
     const { folder } = this.#stand as Stand;
     if (!this.#left.some(({ looks }) => !looks)) this.finished.push({ trace: id, folder, verify });
@@ -103,7 +112,7 @@ class Work {
   }
 
   /** The files of the next trace, as a repository. */
-  #begin(): readonly Call[] {
+  begin(): readonly Call[] {
     const { traces: ids, serves } = this.#class;
     const wanted = ids[this.#next++ % ids.length];
     const trace = traces.find(({ id }) => id === wanted) as Trace;

@@ -21,16 +21,16 @@ test("a task is decided by its class and its name, and looks as often as its cla
     for (const id of one.traces) expect(traces.map((trace) => trace.id)).toContain(id);
     expect(taskOf(one, of([1, "a"]))).toEqual(taskOf(one, of([1, "a"])));
     expect(taskOf(one, of([1, "a"]))).not.toEqual(taskOf(one, of([2, "a"])));
-    const drawn = Array.from({ length: 40 }, (_, seed) => taskOf(one, of([seed])).turns.slice(1, -1)).flat();
+    const drawn = Array.from({ length: 40 }, (_, seed) => taskOf(one, of([seed])).turns.slice(0, -1)).flat();
     const looked = (100 * drawn.filter(({ looks }) => looks).length) / drawn.length;
     expect(Math.abs(looked - one.looking), one.name).toBeLessThan(4);
   }
 });
 
-test("a task begins with the files of a trace and ends with a reply that calls nothing; what it finishes is verified", () => {
+test("a task begins in the repository of a trace and ends with a reply that calls nothing; what it finishes is verified", () => {
   for (const one of classes) {
-    const { turns, finished } = taskOf(one, of(["x"], 300));
-    expect(turns[0]?.looks).toBe(false);
+    const { before, turns, finished } = taskOf(one, of(["x"], 300));
+    expect(JSON.stringify(before)).toContain("git init");
     expect(turns.at(-1)?.calls).toEqual([]);
     expect(finished.length).toBeGreaterThan(1);
     expect(new Set(finished.map(({ folder }) => folder)).size).toBe(finished.length);
