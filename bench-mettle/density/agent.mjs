@@ -43,6 +43,7 @@ async function run(agent) {
   let failed = 0;
   let actions = [];
   let before;
+  await sleep(task.startMs);
   const start = performance.now();
   for (const [at, { latencyMs, calls }] of task.turns.entries()) {
     const begun = performance.now();

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Arm, openOptions } from "./arms.ts";
 import type { AgentClass } from "./classes.ts";
 import { type Ground, makeGround, prepareWorkspace, removeGround } from "./ground.ts";
+import { meanLatency } from "./latency.ts";
 import {
   availableMemory,
   type Bytes,
@@ -27,7 +28,7 @@ export interface BlockRequest {
   readonly medianMs: number;
   /** Model decisions of a task. */
   readonly turns: number;
-  /** What the model takes for a whole task, in milliseconds: so long the load is measured. */
+  /** What the model takes for a task, in milliseconds: so long the load is measured, but for the time in which the agents begin. */
   readonly modelMs: number;
 }
 
@@ -48,7 +49,7 @@ export interface TaskLine {
 export interface BlockLine {
   readonly sandboxes: number;
   readonly processes: number;
-  /** From the first turn to the end of the last task. */
+  /** Until the last task had ended and was on the disk. */
   readonly seconds: number;
   /** Of all processors, from 0 to 1, while the model's time of a task lasts. */
   readonly used: number;
@@ -70,8 +71,6 @@ export interface BlockLine {
 
 /** Between two looks at the memory. */
 const lookMs = 250;
-/** Of the model's time, how much is measured as the load: behind that the first tasks end. */
-const loaded = 0.9;
 /** How much longer than its model a block may take; then it counts as hung. */
 const patience = { times: 15, ms: 300_000 };
 
@@ -104,7 +103,6 @@ async function measure({ seed, arm, classes, perProcess, medianMs, turns, modelM
   settle();
   const disk = readDisk(store);
   const layers = readLoops(store);
-  const load = readProcessors();
   const begun = performance.now();
   for (const one of processes) one.tell("go");
 
@@ -113,16 +111,19 @@ async function measure({ seed, arm, classes, perProcess, medianMs, turns, modelM
     memory = Math.min(memory, availableMemory());
   }, lookMs);
   const idle = all(processes, "idle");
-  await Promise.race([idle, sleep(modelMs * loaded)]);
+  // From here on all have begun, and hardly any has ended.
+  await sleep(meanLatency(medianMs));
+  const load = readProcessors();
+  await Promise.race([idle, sleep(modelMs - meanLatency(medianMs))]);
   const used = usedBetween(load, readProcessors());
   await idle;
   clearInterval(looking);
-  const seconds = Math.max(0, ...processes.flatMap(({ done }) => done.map(({ taskMs }) => taskMs))) / 1_000;
+  const seconds = (performance.now() - begun) / 1_000;
   settle();
   const line = {
     sandboxes: tasks.length,
     processes: processes.length,
-    seconds: seconds || (performance.now() - begun) / 1_000,
+    seconds,
     used,
     disk: bytesBetween(disk, readDisk(store)),
     layers: bytesBetween(layers, readLoops(store)),

@@ -14,7 +14,7 @@ export const latencyAbout = (medianMs: number): string =>
   `log-normal, median ${medianMs / 1_000} s, p95 ${(medianMs * 15) / 4_000} s`;
 
 /**
- * One latency from each of so many equally likely slices of the distribution, in any order: the tasks of a block end at about the same time, and the load holds until then. Of the
+ * One latency from each of so many equally likely slices of the distribution, in any order: the tasks of a block take about the same time, and its load holds. Of the
  * slowest slice it is the middle.
  */
 export function latenciesOf(random: Random, turns: number, medianMs: number): number[] {

@@ -2,14 +2,20 @@
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { plainEnvironment } from "../crash/place.ts";
 import { describeMachine } from "../perf/machine.ts";
 import { type Block, blocksOf, bounded, cellsOf, perPercent } from "./cells.ts";
 import { differences } from "./compare.ts";
 import { cleanOnSignals } from "./ground.ts";
 import { blockLine, taskLine } from "./lines.ts";
+import { readProcessors, usedBetween } from "./meters.ts";
 import type { Options } from "./options.ts";
 import { markdown } from "./table.ts";
+
+/** For so long it is watched what others use. */
+const quietMs = 1_000;
+const mostBusy = 0.1;
 
 /** Without where it was written to, which is nobody's business. */
 function commandOf(args: readonly string[]): string {
@@ -25,7 +31,20 @@ export async function runDensity(options: Options, args: readonly string[]): Pro
   cleanOnSignals();
   mkdirSync(options.out, { recursive: true });
   const file = join(options.out, "density.jsonl");
-  const about = { command: commandOf(args), date: new Date().toISOString().slice(0, 10), machine, seed: options.seed };
+  const before = readProcessors();
+  await sleep(quietMs);
+  const busyBefore = usedBetween(before, readProcessors());
+  if (busyBefore > mostBusy)
+    process.stderr.write(
+      `Others use ${(100 * busyBefore).toFixed(0)} % of the processors: the numbers of sandboxes and the figures are not those of a quiet machine.\n`,
+    );
+  const about = {
+    command: commandOf(args),
+    date: new Date().toISOString().slice(0, 10),
+    machine,
+    busyBefore,
+    seed: options.seed,
+  };
   writeFileSync(file, `${JSON.stringify({ type: "run", ...about })}\n`);
   const start = performance.now();
   const tell = (text: string): void =>

@@ -13,6 +13,8 @@ export interface Result {
   readonly command: string;
   readonly date: string;
   readonly machine: Machine;
+  /** Of all processors, right before it began, from 0 to 1. */
+  readonly busyBefore: number;
   readonly seed: number;
   readonly options: Options;
   readonly blocks: readonly Block[];
@@ -111,13 +113,13 @@ function classTable({ blocks, options }: Result): string {
   );
 }
 
-const about = ({ command, date, machine, seed, options, blocks }: Result): string => `# Density, ${date}
+const about = ({ command, date, machine, busyBefore, seed, options, blocks }: Result): string => `# Density, ${date}
 
 \`${command}\`
 
-${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ${machine.fileSystem}, Node ${machine.node}${machine.root ? ", as root" : ""}, load ${machine.loadBefore.toFixed(1)} before it began; seed ${seed}.
+${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ${machine.fileSystem}, Node ${machine.node}${machine.root ? ", as root" : ""}, load ${machine.loadBefore.toFixed(1)} before it began, ${(100 * busyBefore).toFixed(0)} % of the processors in use by others; seed ${seed}.
 
-Agents, each in a sandbox of its own, in one store, replay turns: the model is a wait (${options.latencies.map(latencyAbout).join("; again with ")}), then the tools of its reply run. A task takes one latency from each of as many equally likely slices of that distribution as it has turns, so that all tasks of a block end at about the same time.
+Agents, each in a sandbox of its own, in one store, replay turns: the model is a wait (${options.latencies.map(latencyAbout).join("; again with ")}), then the tools of its reply run. A task takes one latency from each of as many equally likely slices of that distribution as it has turns, so that the load of a block holds; agents begin within the time of one such turn.
 Arms take turns in blocks of the same tasks with the same latencies. Where a cell is named by a load, the number of sandboxes is set so that they use about so much of the processors under \`none\` (at most ${mostSandboxes} are tried); it is the same for all arms. ${processesAbout(options, blocks)}
 
 ${options.arms.map(({ name, about }) => `- \`${name}\`: ${about}`).join("\n")}

@@ -4,7 +4,7 @@ import { between, type Random, randomOf } from "../crash/random.ts";
 import { traces } from "../crash/traces/index.ts";
 import { bash, type Call, type Trace, type Turn, write } from "../crash/traces/trace.ts";
 import type { AgentClass } from "./classes.ts";
-import { latenciesOf } from "./latency.ts";
+import { latenciesOf, meanLatency } from "./latency.ts";
 import { lookOf, type Stand } from "./looking.ts";
 import { request, serviceState, startService } from "./service.ts";
 
@@ -24,6 +24,8 @@ export interface Finished {
 
 export interface Task {
   readonly className: string;
+  /** Milliseconds behind the beginning of the block: agents of a host do not begin together. */
+  readonly startMs: number;
   /** What makes the agent's first repository, and starts its server: run before the task begins. */
   readonly before: readonly Call[];
   readonly turns: readonly TaskTurn[];
@@ -54,6 +56,7 @@ export function taskOf(agentClass: AgentClass, { name, workspace, turns, medianM
   const service = agentClass.serves ? serviceState : "true";
   return {
     className: agentClass.name,
+    startMs: randomOf("density start", ...name)() * meanLatency(medianMs),
     before,
     turns: made,
     finished: work.finished,
