@@ -1,6 +1,6 @@
 // Where a run happens: a workspace at one path, made anew where a policy begins in a fresh environment, and a store for each.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -56,17 +56,21 @@ export function makePlace(trace: Trace): Place {
       execFileSync("bash", ["-ec", trace.prepare], { cwd: workspace, stdio: "ignore", env: plainEnvironment() });
     },
     remove() {
-      for (const name of readdirSync(base).filter((one) => one.startsWith("store-"))) clean(join(base, name));
+      for (const name of readdirSync(base).filter((one) => one.startsWith("store-")))
+        cleanStore(join(base, name), workspace);
       rmSync(base, { recursive: true, force: true, maxRetries: 3 });
     },
   };
 }
 
-/** What a killed owner of a sandbox left that nobody opens again: its mounts and groups. */
-function clean(store: string): void {
-  if (!readdirSync(store).includes("layers")) return;
+/**
+ * What a killed owner of a sandbox left that nobody opens again: its mounts and groups.
+ * @param folder in which the command runs: not below the store
+ */
+export function cleanStore(store: string, folder: string): void {
+  if (!existsSync(join(store, "layers"))) return;
   execFileSync(process.execPath, [command, "--store", store, "doctor", "--clean"], {
-    cwd: join(dirname(store), "work"),
+    cwd: folder,
     stdio: ["ignore", "ignore", "inherit"],
   });
 }

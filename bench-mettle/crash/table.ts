@@ -1,5 +1,5 @@
 // The result as a table, with what the traces need beside it.
-
+import { share, sum, table } from "../markdown.ts";
 import { quantile } from "../perf/figures.ts";
 import type { Machine } from "../perf/machine.ts";
 import { type Judged, needsOf } from "./oracle.ts";
@@ -23,13 +23,6 @@ export interface Result {
 
 const kinds = ["shell", "files"] as const;
 
-function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const line = (cells: readonly (string | number)[]): string => `| ${cells.join(" | ")} |`;
-  return [line(head), line(head.map((_, index) => (index === 0 ? "---" : "---:"))), ...rows.map(line)].join("\n");
-}
-
-const share = (part: number, all: number): string => (all === 0 ? "-" : `${((100 * part) / all).toFixed(0)} %`);
-const sum = (list: readonly number[]): number => list.reduce((total, one) => total + one, 0);
 const passed = (runs: readonly Run[]): string => {
   const passing = runs.filter(({ pass }) => pass).length;
   return runs.length === 0 ? "-" : `${share(passing, runs.length)} (${passing}/${runs.length})`;

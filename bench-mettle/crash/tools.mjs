@@ -1,9 +1,10 @@
 // The tools of a trace, over an environment. They answer with texts, also where they fail, as an agent's tools do.
 
-const commandMs = 10_000;
+/** How long a command may take, in milliseconds. */
+const usualMs = 10_000;
 
 /** What each tool does with the arguments of a call. */
-export function toolsOver(environment) {
+export function toolsOver(environment, commandMs = usualMs) {
   const tools = {
     async bash({ command }) {
       const { exitCode, signal, stdout, stderr } = await environment.exec(command, { timeoutMs: commandMs });
@@ -27,7 +28,7 @@ export function toolsOver(environment) {
 }
 
 /** Whether the task is done, and what the verifier says. In a shell of its own. */
-export async function verified(environment, script) {
+export async function verified(environment, script, commandMs = usualMs) {
   const { exitCode, stdout, stderr } = await environment.exec(["bash", "-c", script], { timeoutMs: commandMs });
   return { pass: exitCode === 0, why: `${stdout}${stderr}`.trim().slice(0, 300) };
 }

@@ -73,6 +73,8 @@ export interface CaptureOptions {
   readonly signal?: AbortSignal;
   /** What makes the state durable waits for it: others share the disk. Never rejects. */
   readonly mayPersist?: Promise<void>;
+  /** The caller only asks whose changes of files come next: where the files are still those of this state, it MAY be the answer, whatever processes did since. */
+  readonly unlessFilesDiffer?: Manifest;
 }
 
 export interface RestoreOptions {

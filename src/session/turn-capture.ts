@@ -99,11 +99,11 @@ export function needsCapture(
   return policy.wants(turn);
 }
 
-/** The environment as it is now, before the tools of a reply; the row's halves where it is certain that nothing changed. */
+/** The environment as it is now, before the tools of a reply: the row's halves where no file changed. */
 export async function lookAgain(deps: SessionDeps, row: CheckpointRow): Promise<Pick<Captured, "manifest">> {
   const { environment, changedSince } = deps;
   if ((await askChanged(changedSince, manifestOf(row))) === "none") return { manifest: manifestOf(row) };
-  return environment.capture().captured;
+  return environment.capture({ unlessFilesDiffer: manifestOf(row) }).captured;
 }
 
 /** What differs from the parent; where turns are left out on purpose, from the newest before it that was captured. Null where that cannot be told. */

@@ -1,6 +1,6 @@
 // A sandbox's control groups (v2): one for all of it, and below it one for what CRIU must not freeze, one for the tree that is captured.
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { RewindError, systemCode } from "../../errors.ts";
 import { type ResourceLimits, SandboxLimits } from "./limits.ts";
@@ -43,6 +43,14 @@ export class SandboxGroup {
     return pids(this.tree);
   }
 
+  /** How many sandboxes of this host have processes. */
+  beside(): number {
+    const all = dirname(this.root);
+    return readdirSync(all, { withFileTypes: true }).filter(
+      (one) => one.isDirectory() && isPopulated(join(all, one.name)),
+    ).length;
+  }
+
   /** Resolves when nothing of the tree runs any more. */
   async freeze(): Promise<void> {
     writeFileSync(join(this.tree, "cgroup.freeze"), "1");
@@ -78,6 +86,15 @@ export class SandboxGroup {
     await this.#kill();
     removeGroup(this.root);
     await this.#limits.remove();
+  }
+}
+
+/** False where it has gone meanwhile. */
+function isPopulated(folder: string): boolean {
+  try {
+    return /^populated 1$/m.test(readFileSync(join(folder, "cgroup.events"), "utf8"));
+  } catch {
+    return false;
   }
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 import { promisify } from "node:util";
-import { deflateRaw, inflateRawSync } from "node:zlib";
+import { constants, deflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
 import type { Native } from "../../native.ts";
 import { replaceFileNow } from "../../store/io.ts";
 import type { RawPath } from "../directory/names.ts";
@@ -14,8 +14,10 @@ import type { Overlay } from "./view.ts";
 /** Of a whole root file system only what tells of its programs and settings: all of /usr takes seconds to look at. */
 const systemPaths = ["/etc", "/opt", "/usr/local", "/usr/bin", "/usr/sbin", "/var/lib/dpkg/status", "/var/lib/rpm"];
 
-/** The part of the time that looking may take. */
+/** The part of the time that looking may take: at the folders of the system, of all sandboxes of the host together, since they are the same ones. */
 const share = 0.05;
+/** For so long the number of sandboxes is believed. */
+const countedMs = 2_000;
 /** A look that takes no longer is waited for at each boundary. */
 const shortMs = 5;
 /** So long behind a boundary whoever waited for it is left in peace. */
@@ -48,11 +50,13 @@ export interface HostFilesOptions {
   readonly folders: readonly string[];
   /** Absolute; what is below them is not told. */
   readonly hidden: readonly string[];
+  /** How many sandboxes look at the system's folders on this host. */
+  readonly sandboxes: () => number;
   /** File in which it is kept what was seen, for the next owner. */
   readonly file: string;
 }
 
-const deflate = promisify(deflateRaw);
+const deflate: (bytes: Buffer, options: ZlibOptions) => Promise<Buffer> = promisify(deflateRaw);
 
 export class HostFiles {
   readonly #options: HostFilesOptions;
@@ -60,6 +64,7 @@ export class HostFiles {
   readonly #hidden: readonly RawPath[];
   #saved: Promise<void> = Promise.resolve();
   readonly #changed = new Set<RawPath>();
+  #sandboxes = { number: 1, until: 0 };
   #later: NodeJS.Timeout | undefined;
   #closed = false;
 
@@ -111,7 +116,15 @@ export class HostFiles {
   #beginDue(places: readonly Place[]): void {
     const now = performance.now();
     for (const place of places)
-      if (place.running === undefined && now >= place.endedAt + (place.tookMs ?? 0) / share) this.#begin(place);
+      if (place.running === undefined && now >= place.endedAt + this.#restOf(place, now)) this.#begin(place);
+  }
+
+  /** Milliseconds behind a look in which there is no other. */
+  #restOf({ tookMs = 0, isOwn }: Place, now: number): number {
+    if (isOwn || tookMs === 0) return tookMs / share;
+    if (now >= this.#sandboxes.until)
+      this.#sandboxes = { number: Math.max(1, this.#options.sandboxes()), until: now + countedMs };
+    return (tookMs / share) * this.#sandboxes.number;
   }
 
   /** Something was seen of which `take` has not told yet. */
@@ -167,6 +180,7 @@ export class HostFiles {
     const known = this.#places.filter(({ stamps }) => stamps !== undefined);
     const bytes = await deflate(
       Buffer.concat(known.flatMap(({ at, base, stamps }) => framed(Buffer.from(at), base as Stamps, stamps as Stamps))),
+      { level: constants.Z_BEST_SPEED },
     );
     replaceFileNow(this.#options.file, bytes);
   }

@@ -41,6 +41,7 @@ export async function openSandbox(given: SandboxPlace): Promise<Environment> {
     overlays: plan.overlays,
     folders,
     hidden: plan.hide,
+    sandboxes: () => plan.group.beside(),
     file: join(place.store, "sandboxes", `${place.id}.host`),
   });
   return new Sandbox({ place, plan, layers, images, host, folders, lacks });

@@ -24,13 +24,13 @@ import { outwardContacts } from "./contacts.ts";
 import type { HostFiles } from "./host-files.ts";
 import { covers } from "./inside.ts";
 import type { Layers } from "./layers/layers.ts";
-import type { LifePlan } from "./life.ts";
+import type { Life, LifePlan } from "./life.ts";
 import { SandboxLives } from "./lives.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
 import { type SandboxPortable, sandboxPortable } from "./portable.ts";
 import type { ImageStore } from "./processes/image-store.ts";
-import { captureTree, foreseen } from "./processes/tree.ts";
+import { type CaptureRequest, captureTree, foreseen, haveFilesStayed } from "./processes/tree.ts";
 import { Quiet } from "./quiet.ts";
 import { SandboxPaths, without } from "./sandbox-paths.ts";
 import { filesOf, SandboxStates } from "./states.ts";
@@ -164,8 +164,8 @@ export class Sandbox implements Environment {
     if (Object.values(changes).some((paths) => paths.length > 0)) keep?.(left);
   }
 
-  capture({ mayPersist }: CaptureOptions = {}): Capture {
-    const captured = this.#capture();
+  capture({ mayPersist, unlessFilesDiffer }: CaptureOptions = {}): Capture {
+    const captured = this.#known(unlessFilesDiffer).then((known) => known ?? this.#capture());
     const durable = captured.then(async ({ manifest }) => {
       await mayPersist;
       if (manifest.files !== null) await this.#layers.sync(manifest.files);
@@ -346,6 +346,26 @@ export class Sandbox implements Environment {
     };
   }
 
+  /** Undefined unless it is the newest capture's and no file differs. */
+  async #known(state: Manifest | undefined): Promise<Captured | undefined> {
+    if (state === undefined || this.#lives.present === undefined) return undefined;
+    await this.#lives.revive();
+    const last = this.#last;
+    if (last === undefined || last.files !== state.files || last.processes !== state.processes) return undefined;
+    const start = performance.now();
+    const stayed = await this.#lives.inLife((life) => haveFilesStayed(this.#request(life), last));
+    // Another life may have begun meanwhile.
+    if (!stayed || this.#last !== last) return undefined;
+    return { manifest: last, problems: [], bytes: 0, captureMs: performance.now() - start };
+  }
+
+  #request(life: Life): CaptureRequest {
+    return {
+      ...{ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last },
+      inLayers: (path) => this.#paths.inLayers(path),
+    };
+  }
+
   async #capture(): Promise<Captured> {
     if (this.#lives.present === undefined) return this.#captureFiles();
     await this.#lives.revive();
@@ -353,12 +373,7 @@ export class Sandbox implements Environment {
     this.#written.clear();
     this.#quiet.forget();
     const looked = this.#host.look();
-    const { manifest, problems, bytes, mark } = await this.#lives.inLife((life) =>
-      captureTree({
-        ...{ life, plan: this.#plan, layers: this.#layers, images: this.#images, last: this.#last },
-        inLayers: (path) => this.#paths.inLayers(path),
-      }),
-    );
+    const { manifest, problems, bytes, mark } = await this.#lives.inLife((life) => captureTree(this.#request(life)));
     this.#last = manifest;
     this.#quiet.captured(manifest, mark);
     const untold = this.#untold;

@@ -18,7 +18,7 @@ import { isOfOthersFiles, isPassing, type OpenPaths, openPaths, stillState } fro
 import { recordProcesses, unkeptSettings } from "./table.ts";
 import { watchedFolders } from "./watched-folders.ts";
 
-interface CaptureRequest {
+export interface CaptureRequest {
   readonly life: Life;
   readonly plan: LifePlan;
   readonly layers: Layers;
@@ -76,7 +76,12 @@ async function begunRoot(plan: LifePlan, life: Life): Promise<ProcessInfo | unde
   }
 }
 
-/** Nobody runs who could write. */
+/** Whether the files are still those of that state, while processes go on. */
+export async function haveFilesStayed(request: CaptureRequest, { files, processes }: Manifest): Promise<boolean> {
+  return (await filesAlone(request, processes)).manifest.files === files;
+}
+
+/** Of processes that wait, or where only its being the same counts. */
 async function filesAlone(
   { life, plan, layers, inLayers }: CaptureRequest,
   processes: string | null,
