@@ -60,6 +60,7 @@ describe.skipIf(lacking(...needed))("killed behind turns that were not captured"
     expect(made.parent).toBe("c2");
     expect((await thread.align([{ anchor: "m2", tool: false }])).status).toBe("current");
     for (const message of ["m3", "m4"]) {
+      await rewind.environment.exec("true");
       await (await thread.beginTurn({ messages: [message] })).gate({ tools: false });
     }
     expect(thread.checkpoints().at(-1)?.state).toBe("not-restorable");

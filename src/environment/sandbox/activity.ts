@@ -15,8 +15,8 @@ export interface Activity {
    * @param tracers folder of the cgroup of whatever looks into them from outside
    */
   watch(group: string, tracers: string): TreeActivity;
-  /** Where all of its trees have made TCP connections to since the last call, also those whose watch was closed meanwhile. */
-  takeContacts(): readonly Contact[];
+  /** Where connections are seen: where all of its trees have made TCP connections to since the last call, also those whose watch was closed meanwhile. */
+  takeContacts?(): readonly Contact[];
   close(): void;
 }
 
@@ -34,4 +34,4 @@ export interface TreeActivity {
 }
 
 /** Means something to whoever gave it. */
-export type ActivityMark = readonly bigint[];
+export type ActivityMark = readonly (bigint | string)[];

@@ -40,7 +40,7 @@ export class SandboxGroup {
 
   /** Host pids of the tree. */
   processes(): number[] {
-    return pids(this.tree);
+    return processesOf(this.tree);
   }
 
   /** How many sandboxes of this host have processes. */
@@ -74,7 +74,7 @@ export class SandboxGroup {
       if (passed > endMs) {
         throw new RewindError("SANDBOX_FAILED", "Processes of the sandbox were killed and do not end.", {
           hint: "Something holds them in the kernel (a stuck mount or device): see `ps` and `dmesg`.",
-          details: { processes: [...pids(this.root)] },
+          details: { processes: [...processesOf(this.root)] },
         });
       }
       await (passed < eagerMs ? nextTurn() : sleep(1));
@@ -109,8 +109,9 @@ function removeGroup(folder: string): void {
   }
 }
 
-function pids(folder: string): number[] {
+/** Host pids of a control group, with all below it. */
+export function processesOf(folder: string): number[] {
   const own = readFileSync(join(folder, "cgroup.procs"), "utf8").split("\n").filter(Boolean).map(Number);
   const below = readdirSync(folder, { withFileTypes: true }).filter((one) => one.isDirectory());
-  return [...own, ...below.flatMap((one) => pids(join(folder, one.name)))];
+  return [...own, ...below.flatMap((one) => processesOf(join(folder, one.name)))];
 }

@@ -5,6 +5,7 @@ import { RewindError } from "../../errors.ts";
 import { loadNative, type Native } from "../../native.ts";
 import type { Environment } from "../environment.ts";
 import { SandboxGroup } from "./cgroup.ts";
+import { cpuTimeActivity } from "./cpu-time.ts";
 import { HostFiles } from "./host-files.ts";
 import { Keeper } from "./keeper.ts";
 import type { Layers } from "./layers/layers.ts";
@@ -77,7 +78,7 @@ async function planLife(place: SandboxPlace, arrangement: Arrangement | undefine
     hostname: "sandbox",
     network: place.network ?? "host",
     noNewPrivs: place.noNewPrivs ?? false,
-    activity: place.activity,
+    activity: place.activity ?? (place.inspector === "scan" ? undefined : cpuTimeActivity),
     judgesShells: place.inspector !== "scan",
     tracksMemory: place.trackMemory ?? true,
     workspace: arrangement?.workspace ?? place.workspace,

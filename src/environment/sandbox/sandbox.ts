@@ -92,7 +92,8 @@ export class Sandbox implements Environment {
     const { activity } = plan;
     if (activity !== undefined) {
       this.changed = (since) => this.#changed(since);
-      this.contacts = () => outwardContacts(plan, activity.takeContacts());
+      const { takeContacts } = activity;
+      if (takeContacts !== undefined) this.contacts = () => outwardContacts(plan, takeContacts.call(activity));
     }
     this.#layers = layers;
     this.#images = images;

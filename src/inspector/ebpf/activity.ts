@@ -105,7 +105,7 @@ class TreeWatch {
     return [...telling.map((name) => counters[name]), lost];
   }
 
-  isQuiet(since: readonly bigint[]): boolean {
+  isQuiet(since: readonly (bigint | string)[]): boolean {
     if (this.#watch.running() > 0) return false;
     const counters = this.#watch.counters();
     if (counters.broken !== counters.takenUp) return false;
