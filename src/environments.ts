@@ -20,7 +20,7 @@ export const kindOf = ({ environment }: ChosenEnvironment): string => {
   return environment === "sandbox" ? "sandbox" : "directory";
 };
 
-interface EnvironmentPlace extends ReturnType<Store["open"]> {
+export interface EnvironmentPlace extends ReturnType<Store["open"]> {
   readonly store: Store;
   readonly workspace: string;
   readonly id: string;

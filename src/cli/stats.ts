@@ -1,13 +1,13 @@
 // `stats`: what the turns of a thread changed, and what their checkpoints cost.
 import type { CaptureStats } from "../session/capture-stats.ts";
 import { type Spread, type TurnStats, turnClasses, turnStats } from "../session/turn-stats.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { columns } from "../text/table.ts";
+import { bytes, milliseconds, plural } from "../text/words.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
 import { withThread } from "./recorded.ts";
-import { oneLine } from "./safe.ts";
-import { columns } from "./table.ts";
-import { bytes, milliseconds, plural } from "./words.ts";
 
 const causesShown = 12;
 const callLimit = 40;

@@ -66,8 +66,9 @@ export class Standing {
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.#deps.catalog.epoch() };
     const admit = (target: CheckpointRow) => requireOthersKept(this.#deps, thread, target);
+    const { observer } = this.#deps;
     const follow = (target: CheckpointRow, scope: "both" | "context" = "both") =>
-      this.#rewinder.follow(thread, target, { scope, external });
+      this.#rewinder.follow(thread, target, { scope: observer === undefined ? scope : "context", external });
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
@@ -88,7 +89,7 @@ export class Standing {
     });
     if (compared.status !== "new") return compared;
     if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
-    if (travel && !placed && thread.head !== null) throw noFilesKept(thread);
+    if (travel && !placed && thread.head !== null && observer === undefined) throw noFilesKept(thread);
     return compared;
   }
 
