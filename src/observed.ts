@@ -73,6 +73,7 @@ function observingOf(
       pauseMs: null,
       workspaces: [workspace],
       turns: observer.turns(),
+      baseBytes: 0,
       writeRate,
       notes,
     });

@@ -60,7 +60,7 @@ export async function observe(
       variables: { ...tree.variables, [observeVariable]: reports },
       started(pid) {
         tree.started(pid);
-        void outside.follow();
+        outside.follow();
       },
     });
     await outside.end();
@@ -68,9 +68,15 @@ export async function observe(
     const inside = readLines(reports);
     const found: Observed =
       inside.turns.length > 0
-        ? { source: "turns", pauseMs: null, ...inside }
+        ? { source: "turns", pauseMs: null, baseBytes: 0, ...inside }
         : {
-            ...{ source: "pauses", pauseMs: pause, workspaces: [workspace], turns: outside.turns },
+            ...{
+              source: "pauses",
+              pauseMs: pause,
+              workspaces: [workspace],
+              turns: outside.turns,
+              baseBytes: outside.baseBytes,
+            },
             writeRate: scratch.writeRate,
             notes: outsideNotes(inside.notes),
           };

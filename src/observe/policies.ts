@@ -15,7 +15,7 @@ export interface PolicyOutcome {
   readonly unchanged: number;
   /** Turns that could not be returned to. */
   readonly notCaptured: number;
-  /** Stored, at most: what several turns wrote to one file counts once for each. */
+  /** Stored, at most, beside all that was there at the first capture: what several turns wrote to one file counts once for each. */
   readonly bytes: number;
   /** Milliseconds in which the agent waits, in all. */
   readonly waitedMs: number;
@@ -83,8 +83,9 @@ function replayOne(
   let changed = false;
   let newest: number | null = null;
   for (const [index, one] of line.entries()) {
-    pending += one.bytes;
-    changed ||= one.changed !== "none";
+    // What was there before the first turn every policy stores once.
+    if (index > 0 || one.changed !== null) pending += one.bytes;
+    changed ||= one.changed !== "none" || newest === null;
     const turnsSince = newest === null ? null : one.turn - newest;
     const about = { thread: one.thread, turn: one.turn, turnsSince };
     const before = one.calls.length > 0 || line[index - 1]?.reply !== null ? one.calls : null;
@@ -129,8 +130,8 @@ export const bearableLoss = 5;
 const longestPauseMs = 60_000;
 
 /**
- * `"effects"` where what it makes the agent wait is at most 1 % of the run's time; else what makes it wait least and loses at most 5 turns of work. Undefined
- * where there are no turns.
+ * `"effects"` where what it makes the agent wait is at most 1 % of the run's time; else what makes it wait least and loses at most 5 turns of work, `"explicit"`
+ * apart, which captures nothing by itself. Undefined where there are no turns.
  */
 export function fitOf(turns: readonly TurnFacts[], outcomes: readonly PolicyOutcome[]): Fit | undefined {
   const whole = outcomes.find(({ capture }) => capture === '"effects"');
@@ -143,7 +144,7 @@ export function fitOf(turns: readonly TurnFacts[], outcomes: readonly PolicyOutc
       why: `it loses nothing, and waiting for it is ${percent} of the run's time (at most 1 %)`,
     };
   const [best] = outcomes
-    .filter(({ worstLoss }) => worstLoss <= bearableLoss)
+    .filter(({ capture, worstLoss }) => capture !== '"explicit"' && worstLoss <= bearableLoss)
     .sort((a, b) => a.waitedMs - b.waitedMs || a.bytes - b.bytes || a.worstLoss - b.worstLoss);
   const chosen = best ?? whole;
   return {

@@ -13,7 +13,7 @@ export interface ObserveReport {
   readonly turns: number;
   /** Of these: with nothing before them to compare with. */
   readonly uncompared: number;
-  /** Bytes that the first captures would have stored: all that was there. */
+  /** Bytes that first captures would have stored: all that was there. */
   readonly firstBytes: number;
   readonly classes: Readonly<Record<TurnClass, ClassStats>>;
   /** Of the turns that were compared: bytes that a capture would have stored. Null where there are none. */
@@ -38,12 +38,14 @@ export interface Observed {
   readonly pauseMs: number | null;
   readonly workspaces: readonly string[];
   readonly turns: readonly TurnFacts[];
+  /** Bytes of what was there before the first of them, where that was looked at apart. */
+  readonly baseBytes: number;
   /** Bytes a second. */
   readonly writeRate: number | null;
   readonly notes: readonly string[];
 }
 
-export function observeReport({ turns, writeRate, ...about }: Observed): ObserveReport {
+export function observeReport({ turns, baseBytes, writeRate, ...about }: Observed): ObserveReport {
   const writeMs: WriteMs = writeRate === null ? () => 0 : (bytes) => (bytes / writeRate) * 1000;
   const compared = turns.flatMap((one) => (one.changed === null ? [] : [{ ...one, changed: one.changed }]));
   const counted = compared.map(({ calls, bytes, exposedMs, ...one }) => ({
@@ -57,7 +59,7 @@ export function observeReport({ turns, writeRate, ...about }: Observed): Observe
     ...about,
     turns: turns.length,
     uncompared: turns.length - compared.length,
-    firstBytes: turns.reduce((sum, { changed, bytes }) => sum + (changed === null ? bytes : 0), 0),
+    firstBytes: turns.reduce((sum, { changed, bytes }) => sum + (changed === null ? bytes : 0), baseBytes),
     ...tally(counted),
     bytes: spread(counted.map(({ bytes }) => bytes)),
     waitedMs: spread(counted.map(({ exposedMs }) => exposedMs)),

@@ -22,11 +22,11 @@ export function reportLines(report: ObserveReport, paint: Paint): string[] {
   };
   return [
     headline(report),
-    ...(uncompared > 0 && turns > 0
-      ? [
-          `Not compared: ${plural(uncompared, "turn")} with nothing before (a first capture would store ${bytes(firstBytes)})`,
-        ]
-      : []),
+    ...(turns === 0
+      ? []
+      : [
+          `A first capture would store ${bytes(firstBytes)}${uncompared === 0 ? "" : `; ${plural(uncompared, "turn")} had nothing before to compare with`}`,
+        ]),
     ...report.notes.map((note) => oneLine(note)),
     ...(turns === 0
       ? []

@@ -3,17 +3,23 @@ import { callName } from "../../session/turn-stats.ts";
 import type { Words } from "./tree.ts";
 
 const shells = new Set(["sh", "bash", "dash", "zsh", "ksh"]);
+const tool = "exec";
 
 /** Of a shell that was given a line: the line's first program. */
 export function nameOfWords(words: Words): string {
-  const line = lineOf(words) ?? words.map(quoted).join(" ");
-  return callName({ tool: "exec", input: line }).replace(/^exec: /, "");
+  const input = lineOf(words) ?? words.map(oneWord).join(" ");
+  const name = callName({ tool, input });
+  return name === tool ? baseOf(words) : name.slice(tool.length + 2);
 }
 
-function lineOf([program = "", ...rest]: Words): string | undefined {
-  if (!shells.has(program.split("/").at(-1)?.replace(/^-/, "") ?? "")) return undefined;
-  const at = rest.findIndex((word) => /^-\w*c$/.test(word));
-  return at < 0 ? undefined : rest[at + 1];
+/** Behind the first word that is no option come a script and what it is given. */
+function lineOf(words: Words): string | undefined {
+  if (!shells.has(baseOf(words))) return undefined;
+  const options = words.slice(1);
+  const first = options.findIndex((word) => !word.startsWith("-"));
+  return first > 0 && options.slice(0, first).some((word) => /^-\w*c$/.test(word)) ? options[first] : undefined;
 }
 
-const quoted = (word: string): string => (/[\s;&|()]/.test(word) ? word.replace(/[\s;&|()]+/g, "_") : word);
+const baseOf = ([program = ""]: Words): string => program.split("/").at(-1)?.replace(/^-/, "") ?? "";
+
+const oneWord = (word: string): string => (word === "" ? "''" : word.replace(/[\s;&|()]+/g, "_"));

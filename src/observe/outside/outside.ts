@@ -2,14 +2,15 @@
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { classifyWords } from "../../coordinator/policy/commands/classify.ts";
-import type { Manifest } from "../../environment/environment.ts";
-import { changedHalves } from "../../session/turn-stats.ts";
+import type { TurnClass } from "../../session/turn-stats.ts";
 import type { TurnFacts } from "../turns.ts";
 import { nameOfWords } from "./names.ts";
+import { Standing } from "./standing.ts";
 import { Stretches } from "./stretches.ts";
 import type { Tree, Words } from "./tree.ts";
 
-const lookMs = 30;
+/** Milliseconds between two looks at the processes, while they work and while they pause. */
+const lookMs = { working: 10, pausing: 30 };
 /** Of the time, at most, that looks at the files may take while nothing else happens. */
 const filesShare = 0.05;
 
@@ -26,12 +27,16 @@ export interface OutsideOptions {
 
 export class Outside {
   readonly turns: TurnFacts[] = [];
+  /** What was there before the command began. */
+  baseBytes = 0;
   readonly #options: OutsideOptions;
   readonly #stop = new AbortController();
   readonly #stretches: Stretches;
-  #ran: Words[] = [];
+  readonly #standing = new Standing();
+  readonly #ran: Words[] = [];
+  #following = Promise.resolve();
   #began = Date.now();
-  #last: Manifest | undefined;
+  #files: string | null | undefined;
   #filesAt = 0;
   #filesTook = 0;
 
@@ -42,14 +47,19 @@ export class Outside {
 
   /** The state before the command begins. */
   async begin(): Promise<void> {
-    await this.#boundary();
+    this.#files = await this.#options.files();
+    this.baseBytes = this.#options.takeBytes();
   }
 
   /** Until `end`. */
-  async follow(): Promise<void> {
+  follow(): void {
+    this.#following = this.#follow();
+  }
+
+  async #follow(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      await sleep(lookMs, undefined, { signal }).catch(() => {});
+      await sleep(this.#stretches.open ? lookMs.working : lookMs.pausing, undefined, { signal }).catch(() => {});
       if (this.#options.isTold()) continue;
       const { started, ended, computedMs } = this.#options.tree.look();
       if (!this.#stretches.open) this.#began = Date.now();
@@ -63,7 +73,8 @@ export class Outside {
   /** The command has ended: what it did last is a turn as well. */
   async end(): Promise<void> {
     this.#stop.abort();
-    if (!this.#options.isTold()) await this.#boundary(this.#stretches.open || this.#ran.length > 0);
+    await this.#following;
+    if (!this.#options.isTold()) await this.#boundary(this.#stretches.open || this.#ran.length > 0, true);
   }
 
   /** Something that computes next to nothing may write all the same. */
@@ -72,24 +83,36 @@ export class Outside {
   }
 
   /** @param worked a stretch has ended; else it is one only where something changed */
-  async #boundary(worked = false): Promise<void> {
+  async #boundary(worked = false, last = false): Promise<void> {
     const start = performance.now();
-    const manifest = { files: await this.#options.files(), processes: await this.#options.tree.left() };
+    const [files, alive] = [await this.#options.files(), await this.#options.tree.left()];
     this.#filesAt = performance.now();
     this.#filesTook = this.#filesAt - start;
-    const before = this.#last;
-    this.#last = manifest;
-    const changed = before === undefined ? null : changedHalves(before, manifest);
+    const { ended, left, leftNow } = this.#standing.pause(alive, last);
+    const before = this.#files;
+    this.#files = files;
+    if (left) this.#changeLast(({ changed }) => ({ changed: withProcesses(changed) }));
+    const changed = classOf(before !== files, ended || leftNow);
     if (changed === "none" && !worked) return;
-    const ran = this.#ran;
-    this.#ran = [];
-    const calls = ran.map((words) => ({ name: nameOfWords(words), classes: classifyWords(words) }));
+    const calls = this.#ran.splice(0).map((words) => ({ name: nameOfWords(words), classes: classifyWords(words) }));
+    // What is asked for before a stretch is what ran in it.
+    this.#changeLast(() => ({ reply: calls }));
     this.turns.push({
       ...{ thread: "command", turn: this.turns.length + 1, at: this.#began, calls, reply: [], changed },
       ...{ bytes: this.#options.takeBytes(), exposedMs: this.#filesTook, overlappedMs: 0 },
     });
-    // What is asked for before a stretch is what ran in it.
-    const last = this.turns.at(-2);
-    if (last !== undefined) this.turns[this.turns.length - 2] = { ...last, reply: calls };
+  }
+
+  #changeLast(change: (last: TurnFacts) => Partial<TurnFacts>): void {
+    const last = this.turns.at(-1);
+    if (last !== undefined) this.turns[this.turns.length - 1] = { ...last, ...change(last) };
   }
 }
+
+function classOf(files: boolean, processes: boolean): TurnClass {
+  if (files) return processes ? "both" : "files";
+  return processes ? "processes" : "none";
+}
+
+const withProcesses = (changed: TurnClass | null): TurnClass | null =>
+  changed === null ? null : classOf(changed === "files" || changed === "both", true);

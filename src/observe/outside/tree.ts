@@ -84,18 +84,14 @@ export class Tree {
   }
 
   /** All that the command has started and that runs, but the command itself; also what its parents have left. */
-  async left(): Promise<string> {
+  async left(): Promise<string[]> {
     const { seen } = await this.#see.list();
     const known = this.#root === undefined ? [] : [this.#root];
     const own = belonging(seen, [{ id: run, groups: [], known }], this.#environment).get(run) ?? [];
     for (const { pid, start } of own)
       if (!this.#known.has(pid))
         this.#known.set(pid, { start, words: wordsOf(pid), ticks: processStat(pid)?.ticks ?? 0 });
-    return own
-      .filter(({ pid }) => pid !== this.#root?.pid)
-      .map(({ pid, start }) => `${pid}@${start}`)
-      .sort()
-      .join(" ");
+    return own.filter(({ pid }) => pid !== this.#root?.pid).map(({ pid, start }) => `${pid}@${start}`);
   }
 }
 
