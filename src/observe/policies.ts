@@ -126,6 +126,8 @@ function asked(calls: readonly FactCall[] | null): { calls: []; classes: readonl
 export const freeShare = 0.01;
 /** Turns of work that may be lost where that has its price. */
 export const bearableLoss = 5;
+/** Of fewer nothing is told but the policy that loses nothing. */
+const fewTurns = 3;
 /** A longer pause between two turns is nobody's work. */
 const longestPauseMs = 60_000;
 
@@ -136,6 +138,8 @@ const longestPauseMs = 60_000;
 export function fitOf(turns: readonly TurnFacts[], outcomes: readonly PolicyOutcome[]): Fit | undefined {
   const whole = outcomes.find(({ capture }) => capture === '"effects"');
   if (turns.length === 0 || whole === undefined) return undefined;
+  if (turns.length < fewTurns)
+    return { capture: whole.capture, why: `fewer than ${fewTurns} turns say nothing of how often something changes` };
   const share = whole.waitedMs / Math.max(1, runMs(turns) + whole.waitedMs);
   const percent = `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
   if (share <= freeShare)

@@ -5,7 +5,7 @@ import { classifyWords } from "../../coordinator/policy/commands/classify.ts";
 import type { TurnClass } from "../../session/turn-stats.ts";
 import type { TurnFacts } from "../turns.ts";
 import { nameOfWords } from "./names.ts";
-import { Standing } from "./standing.ts";
+import { Standing, type StandingChange } from "./standing.ts";
 import { Stretches } from "./stretches.ts";
 import type { Tree, Words } from "./tree.ts";
 
@@ -85,14 +85,15 @@ export class Outside {
   /** @param worked a stretch has ended; else it is one only where something changed */
   async #boundary(worked = false, last = false): Promise<void> {
     const start = performance.now();
-    const [files, alive] = [await this.#options.files(), await this.#options.tree.left()];
+    const files = await this.#options.files();
+    // Within a pause nothing more is known of what waits and what was left.
+    const processes = worked || last ? this.#standing.stretch(await this.#options.tree.left(), last) : nothingLeft;
     this.#filesAt = performance.now();
     this.#filesTook = this.#filesAt - start;
-    const { ended, left, leftNow } = this.#standing.pause(alive, last);
     const before = this.#files;
     this.#files = files;
-    if (left) this.#changeLast(({ changed }) => ({ changed: withProcesses(changed) }));
-    const changed = classOf(before !== files, ended || leftNow);
+    if (processes.before) this.#changeLast(({ changed }) => ({ changed: withProcesses(changed) }));
+    const changed = classOf(before !== files, processes.now);
     if (changed === "none" && !worked) return;
     const calls = this.#ran.splice(0).map((words) => ({ name: nameOfWords(words), classes: classifyWords(words) }));
     // What is asked for before a stretch is what ran in it.
@@ -108,6 +109,8 @@ export class Outside {
     if (last !== undefined) this.turns[this.turns.length - 1] = { ...last, ...change(last) };
   }
 }
+
+const nothingLeft: StandingChange = { now: false, before: false };
 
 function classOf(files: boolean, processes: boolean): TurnClass {
   if (files) return processes ? "both" : "files";

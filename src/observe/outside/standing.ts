@@ -1,24 +1,34 @@
-// What a program leaves running. A process counts when it outlives the stretch in which it was started by another one: what is there at one pause alone is a command that waits.
+// What a program leaves running. A process counts as left when whoever started it has gone, or when it outlives the stretch in which it was started by another one: else it is a command that waits.
 
+export interface LiveProcess {
+  /** Differs from that of every other process, also of those that had its number before. */
+  readonly key: string;
+  /** Who started it has gone. */
+  readonly orphan: boolean;
+}
+
+/** Whether a stretch has left something running, or ended something that was. */
 export interface StandingChange {
-  /** Something that stood has ended. */
-  readonly ended: boolean;
-  /** What was first seen at the pause before runs on: that stretch has left it. */
-  readonly left: boolean;
+  /** The stretch that ends now. */
+  readonly now: boolean;
+  /** The one before: what it started runs on. */
+  readonly before: boolean;
 }
 
 export class Standing {
   readonly #standing = new Set<string>();
   #fresh = new Set<string>();
 
-  /** @param alive what runs at a pause. @param last the program itself has ended: what runs on was left by it */
-  pause(alive: readonly string[], last = false): StandingChange & { readonly leftNow: boolean } {
-    const here = new Set(alive);
-    const gone = [...this.#standing].filter((one) => !here.has(one));
-    for (const one of gone) this.#standing.delete(one);
-    const left = [...this.#fresh].filter((one) => here.has(one));
-    for (const one of left) this.#standing.add(one);
-    this.#fresh = new Set(alive.filter((one) => !this.#standing.has(one)));
-    return { ended: gone.length > 0, left: left.length > 0, leftNow: last && this.#fresh.size > 0 };
+  /** @param alive what runs at the end of a stretch. @param last the program itself has ended: what runs on was left by it */
+  stretch(alive: readonly LiveProcess[], last = false): StandingChange {
+    const here = new Set(alive.map(({ key }) => key));
+    const ended = [...this.#standing].filter((key) => !here.has(key));
+    const outlived = [...this.#fresh].filter((key) => here.has(key));
+    const known = new Set([...this.#standing, ...outlived]);
+    const left = alive.filter(({ key, orphan }) => (orphan || last) && !known.has(key)).map(({ key }) => key);
+    for (const key of ended) this.#standing.delete(key);
+    for (const key of [...outlived, ...left]) this.#standing.add(key);
+    this.#fresh = new Set([...here].filter((key) => !this.#standing.has(key)));
+    return { now: ended.length + left.length > 0, before: outlived.length > 0 };
   }
 }

@@ -5,6 +5,7 @@ import { markedVariables } from "../../environment/directory/programs/mark.ts";
 import { openSeeing } from "../../environment/directory/programs/see.ts";
 import type { KnownProcess } from "../../environment/directory/programs/seeing.ts";
 import { processStat, threadsOf } from "../../environment/processes/proc.ts";
+import type { LiveProcess } from "./standing.ts";
 
 /** Words of a command line. */
 export type Words = readonly string[];
@@ -84,14 +85,17 @@ export class Tree {
   }
 
   /** All that the command has started and that runs, but the command itself; also what its parents have left. */
-  async left(): Promise<string[]> {
+  async left(): Promise<LiveProcess[]> {
     const { seen } = await this.#see.list();
     const known = this.#root === undefined ? [] : [this.#root];
     const own = belonging(seen, [{ id: run, groups: [], known }], this.#environment).get(run) ?? [];
+    const here = new Set([...own.map(({ pid }) => pid), this.#root?.pid]);
     for (const { pid, start } of own)
       if (!this.#known.has(pid))
         this.#known.set(pid, { start, words: wordsOf(pid), ticks: processStat(pid)?.ticks ?? 0 });
-    return own.filter(({ pid }) => pid !== this.#root?.pid).map(({ pid, start }) => `${pid}@${start}`);
+    return own
+      .filter(({ pid }) => pid !== this.#root?.pid)
+      .map(({ pid, start, parent }) => ({ key: `${pid}@${start}`, orphan: !here.has(parent) }));
   }
 }
 
