@@ -59,6 +59,7 @@ export const rules = {
   ],
   "src/observe/outside/": ["src/observe/", "src/session/", "src/coordinator/policy/", "src/environment/"],
   "src/observed.ts": ["src/"],
+  "src/observed-sandbox.ts": ["src/"],
   "src/relay/": ["src/session/", "src/wire/"],
   "src/tools/": ["src/environment/environment.ts", "src/session/moment.ts", "src/session/texts.ts"],
   "src/conformance/": ["src/environment/environment.ts", "src/index.ts"],

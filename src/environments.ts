@@ -12,6 +12,8 @@ export interface ChosenEnvironment {
   readonly directory: DirectorySettings;
   readonly sandbox: SandboxOptions;
   readonly inspector: "auto" | "scan";
+  /** Set where it is only observed. */
+  readonly observe?: object | undefined;
   readonly exclude: readonly string[];
 }
 
@@ -35,6 +37,7 @@ export async function openEnvironment(
     return openSandbox({
       ...chosen.sandbox,
       inspector: chosen.inspector,
+      observes: chosen.observe !== undefined,
       workspace,
       store: store.layout.root,
       id,

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Environment } from "./environment/environment.ts";
 import type { EnvironmentPlace } from "./environments.ts";
 import { openEnvironment } from "./environments.ts";
-import { countingObjects } from "./observe/counting.ts";
+import { type CountingObjects, countingObjects } from "./observe/counting.ts";
 import { observedEnvironment, unknownLook } from "./observe/environment.ts";
 import { type ObserveLine, openLines } from "./observe/lines.ts";
 import { Observer } from "./observe/observer.ts";
@@ -11,6 +11,7 @@ import { type ObserveReport, observeReport } from "./observe/report.ts";
 import { openScratch } from "./observe/scratch.ts";
 import { observedTable } from "./observe/table.ts";
 import { classifier } from "./observe/turns.ts";
+import { observedSandbox } from "./observed-sandbox.ts";
 import type { Chosen, ObserveOption } from "./open-options.ts";
 import { effectRules } from "./session/effect-rules.ts";
 import { resolveWorkspace } from "./workspace.ts";
@@ -104,7 +105,7 @@ function observingOf(
 async function environmentOf(
   place: EnvironmentPlace,
   chosen: Chosen,
-  objects: ReturnType<typeof countingObjects>,
+  objects: CountingObjects,
   notes: string[],
 ): Promise<Environment> {
   if (typeof chosen.environment === "object") {
@@ -112,6 +113,12 @@ async function environmentOf(
       `Of the environment "${chosen.environment.kind}" only a capture would tell what changed: each turn counts as both.`,
     );
     return observedEnvironment(chosen.environment, unknownLook());
+  }
+  if (chosen.environment === "sandbox") {
+    notes.push(
+      "Of a sandbox in which more runs than waiting shells only a dump would tell whether its processes changed: such a turn counts as changed, and the bytes of memory are not among what it would store.",
+    );
+    return observedSandbox(place.workspace, chosen, objects);
   }
   const inner = await openEnvironment({ ...place, objects }, chosen);
   return observedEnvironment(inner, async (signal) => {

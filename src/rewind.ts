@@ -16,7 +16,7 @@ import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { effectRules } from "./session/effect-rules.ts";
-import { manifestOf } from "./session/move.ts";
+import { manifestOf, newestPair } from "./session/move.ts";
 import { observing as refusedObserving } from "./session/observer.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { keepUnrecorded, recover } from "./session/recover.ts";
@@ -31,7 +31,6 @@ import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
-import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { environmentsOf, findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { onTerminate } from "./terminate.ts";
@@ -321,10 +320,6 @@ async function openIn(store: Store, workspace: string, chosen: Chosen, observing
     throw asWriteFailure(error, "the store");
   }
 }
-
-/** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
-  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
 
 const nothingCollected: Collected = {
   objects: 0,

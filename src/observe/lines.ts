@@ -7,14 +7,17 @@ import { actionClasses } from "../coordinator/policy/commands/action-classes.ts"
 import { turnClasses } from "../session/turn-stats.ts";
 import type { TurnFacts } from "./turns.ts";
 
-const call = z.object({ name: z.string(), classes: z.array(z.enum([...actionClasses, ...declaredClasses])) });
+const call = z.object({
+  name: z.string(),
+  classes: z.array(z.enum([...actionClasses, ...declaredClasses])).readonly(),
+});
 
 const facts = z.object({
   thread: z.string(),
   turn: z.number(),
   at: z.number(),
-  calls: z.array(call),
-  reply: z.array(call).nullable(),
+  calls: z.array(call).readonly(),
+  reply: z.array(call).readonly().nullable(),
   changed: z.enum(turnClasses).nullable(),
   bytes: z.number(),
   exposedMs: z.number(),

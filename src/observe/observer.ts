@@ -70,7 +70,7 @@ export class Observer implements TurnObserver {
   #put(name: TurnName, facts: TurnFacts): void {
     const key = keyOf(name);
     this.#turns.set(key, facts);
-    this.#options.write({ kind: "turn", key, facts } as ObserveLine);
+    this.#options.write({ kind: "turn", key, facts });
   }
 }
 

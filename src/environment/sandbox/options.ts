@@ -52,5 +52,7 @@ export interface SandboxPlace extends SandboxOptions {
   readonly objects: Objects;
   /** "scan": processes are the same only where all of their memory is. */
   readonly inspector?: "auto" | "scan";
+  /** It is only observed: processes end with it, since they are captured at no time. */
+  readonly observes?: boolean;
   readonly raiseGeneration: () => number;
 }

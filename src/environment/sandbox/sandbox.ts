@@ -27,6 +27,7 @@ import { SandboxLives } from "./lives.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
 import { type SandboxPortable, sandboxPortable } from "./portable.ts";
+import { type Present, presentProcesses } from "./present.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { captureTree, foreseen } from "./processes/tree.ts";
 import { SandboxPaths, without } from "./sandbox-paths.ts";
@@ -73,6 +74,8 @@ export class Sandbox implements Environment {
   #last: Manifest | undefined;
   /** Absolute paths that the owner wrote since the last capture. */
   readonly #written = new Set<string>();
+  /** States of those who recorded it, where it is only observed. */
+  readonly #recorded: ReadonlySet<string>;
   /** Of the beginning of this life, where nobody was told yet. */
   #untold: readonly Problem[] = [];
 
@@ -82,6 +85,7 @@ export class Sandbox implements Environment {
     this.#folders = folders;
     this.#plan = plan;
     this.#layers = layers;
+    this.#recorded = new Set(layers.names());
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
     this.#files = new TreeFiles(plan.native, plan.workspace, () => `/proc/${this.#lives.alive.pid}/root`);
@@ -262,12 +266,22 @@ export class Sandbox implements Environment {
       await life?.commands.settle();
       // Where that fails, the last pair comes back.
       if (life !== undefined && !life.over.aborted) await this.#park();
+      if (this.#place.observes === true)
+        for (const name of this.#layers.names()) if (!this.#recorded.has(name)) await this.#layers.drop(name);
     } finally {
       await this.#lives.end();
       await this.#host.close().catch(() => {});
       await this.#plan.keeper.close();
       await this.#layers.close();
     }
+  }
+
+  /** For who only observes it: what can be told of the present without a snapshot or a dump. */
+  async present(): Promise<Present> {
+    await this.#lives.revive();
+    this.#written.clear();
+    const { alive } = this.#lives;
+    return { live: this.#layers.live(), processes: await presentProcesses(this.#plan, alive) };
   }
 
   #options(): SandboxOptions {
@@ -277,7 +291,7 @@ export class Sandbox implements Environment {
 
   /** A state without processes needs no capture: the live folder stays. */
   async #park(): Promise<void> {
-    const runs = this.#plan.group.processes().length > 1;
+    const runs = this.#place.observes !== true && this.#plan.group.processes().length > 1;
     const parked = runs
       ? await this.#capture().then(
           ({ manifest }) => manifest,
