@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Environment } from "./environment/environment.ts";
 import type { EnvironmentPlace } from "./environments.ts";
 import { openEnvironment } from "./environments.ts";
+import { atExit } from "./observe/at-exit.ts";
 import { type CountingObjects, countingObjects } from "./observe/counting.ts";
 import { observedEnvironment, unknownLook } from "./observe/environment.ts";
 import { type ObserveLine, openLines } from "./observe/lines.ts";
@@ -26,6 +27,8 @@ export interface Observing {
   report(): ObserveReport;
   /** Tells the report, and removes what was kept beside. */
   end(): void;
+  /** It was not opened: there is nothing to tell. */
+  giveUp(): void;
 }
 
 /** How a workspace is observed; undefined where it is recorded. */
@@ -39,12 +42,18 @@ export async function openObserved<T>(
   open: (folder: string, workspace: string, observing: Observing) => Promise<T>,
 ): Promise<T> {
   const scratch = openScratch();
+  let workspace: string;
   try {
-    const workspace = resolveWorkspace(chosen.workspace, scratch.folder, chosen.allowBroadWorkspace, true);
-    const observing = observingOf(chosen, option, workspace, scratch);
-    return await open(scratch.folder, workspace, observing);
+    workspace = resolveWorkspace(chosen.workspace, scratch.folder, chosen.allowBroadWorkspace, true);
   } catch (error) {
     scratch.remove();
+    throw error;
+  }
+  const observing = observingOf(chosen, option, workspace, scratch);
+  try {
+    return await open(scratch.folder, workspace, observing);
+  } catch (error) {
+    observing.giveUp();
     throw error;
   }
 }
@@ -80,7 +89,7 @@ function observingOf(
     });
   let told = false;
   const end = (): void => {
-    process.off("exit", end);
+    forget();
     scratch.remove();
     if (told) return;
     told = true;
@@ -89,11 +98,15 @@ function observingOf(
     if (tell !== undefined) tell(found, table);
     else if (!folder) process.stderr.write(table);
   };
-  process.on("exit", end);
+  const forget = atExit(end);
   return {
     observer,
     report,
     end,
+    giveUp() {
+      told = true;
+      end();
+    },
     async environment(place) {
       const found = await environmentOf(place, chosen, objects, notes);
       write({ kind: "opened", workspace, writeRate, notes });

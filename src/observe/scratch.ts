@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { tryLock } from "../store/lock.ts";
+import { atExit } from "./at-exit.ts";
 
 export interface Scratch {
   readonly folder: string;
@@ -37,12 +38,12 @@ export function openScratch(): Scratch {
   mkdirSync(locks, { mode: 0o700 });
   const lock = tryLock(locks, lockName);
   const remove = (): void => {
-    process.off("exit", remove);
+    forget();
     lock?.release();
     rmSync(folder, { recursive: true, force: true });
   };
   // Many programs end without closing what they opened.
-  process.on("exit", remove);
+  const forget = atExit(remove);
   return { folder, writeRate: measureWriting(join(folder, "sample")), remove };
 }
 
