@@ -234,7 +234,6 @@ async function openIn(store: Store, workspace: string, chosen: Chosen, observing
       return deps.coordinator.atBoundary(async () => environment.apply?.(request) as Promise<Applied>);
     };
     const verify = async (): Promise<Finding[]> => {
-      if (observing !== undefined) return [];
       const found = await deps.coordinator.exclusive(() => verifyEnvironment(deps, true));
       if (kind !== "sandbox") return found;
       return [...found, ...asFindings(await orphansOf(store.layout, environmentsOf(store.sql, kind), id))];

@@ -20,8 +20,6 @@ interface Stretch {
  * @throws SHARED_ENVIRONMENT when that would take back what another thread did since
  */
 export function requireOthersKept(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): Promise<void> {
-  // No file moves.
-  if (deps.observer !== undefined) return Promise.resolve();
   return deps.objects.use(async () => {
     const foreign = foreignSince(deps, thread, target);
     if (foreign.length === 0) return;

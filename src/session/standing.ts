@@ -66,9 +66,8 @@ export class Standing {
     const { thread } = this.#tree;
     if (thread === undefined) return { status: "new", epoch: this.#deps.catalog.epoch() };
     const admit = (target: CheckpointRow) => requireOthersKept(this.#deps, thread, target);
-    const { observer } = this.#deps;
     const follow = (target: CheckpointRow, scope: "both" | "context" = "both") =>
-      this.#rewinder.follow(thread, target, { scope: observer === undefined ? scope : "context", external });
+      this.#rewinder.follow(thread, target, { scope, external });
     const result = (row: RewindRow) => this.#rewinder.result(row);
     const step = () => this.#recorder.step(thread.name);
     const anew = replay !== undefined && !this.#replays.has(replay);
@@ -89,7 +88,7 @@ export class Standing {
     });
     if (compared.status !== "new") return compared;
     if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
-    if (travel && !placed && thread.head !== null && observer === undefined) throw noFilesKept(thread);
+    if (travel && !placed && thread.head !== null && this.#deps.observer === undefined) throw noFilesKept(thread);
     return compared;
   }
 

@@ -105,6 +105,25 @@ describe.each([
     expect(report?.turns).toBe(2 * asked - 1);
   });
 
+  test("another list of which nothing is known, and a loop that starts over in the middle", async () => {
+    const openai = client(scene);
+    const known: ChatCompletionMessageParam[] = [{ role: "user", content: "before" }];
+    expect(await loop(openai, writesFiles(scene), "go", known)).toBe("end");
+    const other: ChatCompletionMessageParam[] = [
+      { role: "user", content: "something else" },
+      { role: "assistant", content: "said elsewhere" },
+    ];
+    expect(await loop(openai, writesFiles(scene), "go", other)).toBe("end");
+    const asked = scene.server.requests.length;
+    const broken = (): never => {
+      throw new Error("the tool broke the loop");
+    };
+    const begun = structuredClone(known.slice(0, 1));
+    await expect(loop(client(scene), broken, "go on", structuredClone(begun))).rejects.toThrow("broke");
+    await expect(loop(client(scene), broken, "go on", structuredClone(begun))).rejects.toThrow("broke");
+    expect(scene.server.requests).toHaveLength(asked + 2);
+  });
+
   test("a call of a tool that it was not offered has an answer that can be read", async () => {
     await scene.close();
     report = undefined;

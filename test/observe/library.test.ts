@@ -73,6 +73,7 @@ test("net effects: what is made and removed within a turn, the same content agai
     { line: "touch kept", act: () => utimesSync(file("kept"), 1, 1) },
     { line: "big", act: () => writeFileSync(file("big"), content) },
     { line: "copy", act: () => writeFileSync(file("copy"), content) },
+    { line: "ls" },
   );
   await rewind.close();
   const [{ report }] = told as [(typeof told)[number]];
@@ -80,12 +81,12 @@ test("net effects: what is made and removed within a turn, the same content agai
   expect(rewind.observed()).toEqual(report);
   expect(report).toMatchObject({
     source: "turns",
-    turns: 6,
+    turns: 7,
     uncompared: 1,
     workspaces: [realpathSync(place.workspace)],
   });
   // The same content again has another time, which a restore brings back.
-  expect(report.classes).toMatchObject({ none: { turns: 1 }, files: { turns: 4 }, processes: { turns: 0 } });
+  expect(report.classes).toMatchObject({ none: { turns: 2 }, files: { turns: 4 }, processes: { turns: 0 } });
   const stored = (call: string): number => report.causes.find((one) => one.call === `bash: ${call}`)?.bytes ?? -1;
   expect(stored("big")).toBeGreaterThan(2_900_000);
   // What is there already is stored once.
@@ -129,7 +130,7 @@ test("what would take something back is refused, and the rest does nothing", asy
   const why = thread.admissible("c0", "it was wrong");
   expect(why).toMatchObject({ code: "OBSERVING", hint: expect.stringContaining("observe: true") });
   expect(readFileSync(file("a"), "utf8")).toBe("a");
-  const [first] = thread.checkpoints();
+  const [, first] = thread.checkpoints();
   expect(first).toMatchObject({
     state: "not-restorable",
     environment: { files: null, processes: null },
@@ -143,6 +144,38 @@ test("what would take something back is refused, and the rest does nothing", asy
   expect(thread.checkpoints()).toHaveLength(3);
   await rewind.durable();
   await rewind.close();
+});
+
+test("whatever else is chosen, each turn is looked at", async () => {
+  const rewind = await observe({ capture: "explicit", gate: "durable", onCaptureFailure: "stop", takeOver: true });
+  await turns(rewind, { line: "ls" }, { line: "echo", act: () => writeFileSync(file("a"), "a") });
+  await rewind.close();
+  expect(told[0]?.report).toMatchObject({ turns: 3, classes: { none: { turns: 1 }, files: { turns: 1 } } });
+});
+
+test("what a framework does by itself moves the conversation and is not refused", async () => {
+  const rewind = await observe();
+  const thread = rewind.thread("t1");
+  const at = (anchor: string) => ({ anchor, tool: false });
+  for (const anchor of ["m1", "m2"]) {
+    const turn = await thread.beginTurn({ messages: [anchor] }, { anchor });
+    await turn.gate({ calls: [{ tool: "bash", input: "echo" }] });
+    writeFileSync(file(anchor), anchor);
+  }
+  // The model is asked again behind its tools: recorded, their files would go back.
+  expect((await thread.align([at("m2")])).status).toBe("current");
+  // Recorded, tools from another place than the files' would be PAIR_DIVERGED.
+  expect((await thread.align([{ anchor: "its tool", tool: true }, at("m1")])).status).toBe("moved");
+  // And a run from a state of which no files are kept NOT_RESTORABLE.
+  expect((await thread.align([at("nobody's")], { travel: true })).status).toBe("new");
+  expect(readdirSync(place.workspace)).toEqual(["m1", "m2"]);
+  await rewind.close();
+});
+
+test("what could not be opened tells nothing", async () => {
+  expect(await codeOf(observe({ workspace: join(place.base, "nowhere") }))).toBe("WORKSPACE_GONE");
+  expect(told).toEqual([]);
+  expect(observations()).toEqual([]);
 });
 
 test("a workspace that is recorded says that it does not observe", async () => {

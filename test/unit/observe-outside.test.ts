@@ -4,10 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { countingObjects } from "../../src/observe/counting.ts";
-import { openLines, readLines } from "../../src/observe/lines.ts";
+import { type ObserveLine, openLines, readLines } from "../../src/observe/lines.ts";
+import { Observer } from "../../src/observe/observer.ts";
 import { nameOfWords } from "../../src/observe/outside/names.ts";
 import { Standing } from "../../src/observe/outside/standing.ts";
 import { Stretches } from "../../src/observe/outside/stretches.ts";
+import { classifier } from "../../src/observe/turns.ts";
 
 const idle = (at: number) => ({ at, changes: false, computedMs: 0 });
 
@@ -74,6 +76,25 @@ test("objects that keep nothing count each name once, when its batch is committe
   expect(objects.holds(hash)).toBe(true);
   expect([objects.take(), objects.take()]).toEqual([35, 0]);
   expect(() => objects.get(hash)).toThrow(/observed/);
+});
+
+test("what was asked for is known in full where what ran is told in a short form", () => {
+  const lines: ObserveLine[] = [];
+  const observer = new Observer({ classesOf: classifier(), takeBytes: () => 0, write: (line) => lines.push(line) });
+  const turn = { thread: "t", manifest: { files: "a", processes: null }, workMs: 1 };
+  const timings = { exposedMs: 1, overlappedMs: 1 };
+  observer.began({ ...turn, id: "c0", turn: 1, calls: [] });
+  const command = `rm -r dist # ${"x".repeat(500)}`;
+  observer.replied({ thread: "t", id: "c0", tools: true, calls: [{ tool: "bash", input: { command } }], timings });
+  const short = `{"command":"rm -r dist # xxx…`;
+  observer.began({ ...turn, id: "c1", turn: 2, calls: [{ tool: "bash", input: short }] });
+  observer.replied({ thread: "t", id: "c1", tools: true, calls: undefined, timings });
+  observer.waited({ thread: "t", id: "c1" }, 5);
+  observer.began({ ...turn, id: "c2", turn: 3, calls: [{ tool: "bash", input: short }] });
+  const [, second, third] = observer.turns();
+  expect(second).toMatchObject({ calls: [{ name: "bash: rm", classes: ["delete"] }], reply: null, exposedMs: 6 });
+  expect(third).toMatchObject({ calls: [{ name: "bash: rm", classes: ["unknown"] }], changed: "none" });
+  expect(lines).toHaveLength(6);
 });
 
 const folders: string[] = [];
