@@ -113,7 +113,7 @@ describe.each([
       { role: "user", content: "something else" },
       { role: "assistant", content: "said elsewhere" },
     ];
-    expect(await loop(openai, writesFiles(scene), "go", other)).toBe("end");
+    expect(await loop(openai, writesFiles(scene), "do something new", other)).toBe("end");
     const asked = scene.server.requests.length;
     const broken = (): never => {
       throw new Error("the tool broke the loop");
