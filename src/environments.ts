@@ -14,6 +14,8 @@ export interface ChosenEnvironment {
   readonly directory: DirectorySettings;
   readonly sandbox: SandboxOptions;
   readonly inspector: "auto" | "scan" | "ebpf";
+  /** Set where it is only observed. */
+  readonly observe?: object | undefined;
   readonly exclude: readonly string[];
 }
 
@@ -28,7 +30,7 @@ export const seesContacts = ({ environment, inspector }: ChosenEnvironment): boo
     ? environment.contacts !== undefined
     : environment === "sandbox" && inspector === "ebpf";
 
-interface EnvironmentPlace extends ReturnType<Store["open"]> {
+export interface EnvironmentPlace extends ReturnType<Store["open"]> {
   readonly store: Store;
   readonly workspace: string;
   readonly id: string;
@@ -43,7 +45,8 @@ export async function openEnvironment(
   if (typeof chosen.environment === "object") return chosen.environment;
   if (chosen.environment === "sandbox") {
     const activity = inspector === "ebpf" ? await openActivity() : undefined;
-    const place = { ...chosen.sandbox, workspace, store: store.layout.root, id, objects, raiseGeneration };
+    const observes = chosen.observe !== undefined;
+    const place = { ...chosen.sandbox, observes, workspace, store: store.layout.root, id, objects, raiseGeneration };
     try {
       return await openSandbox({ ...place, inspector: inspector === "scan" ? "scan" : "auto", activity });
     } catch (error) {

@@ -37,6 +37,7 @@ export const errorCodes = [
   "NO_FILE",
   "NO_MATCH",
   "NO_THREAD",
+  "OBSERVING",
   "PAIR_DIVERGED",
   "PATH_OUTSIDE",
   "PROCESSES_NOT_CAPTURED",

@@ -12,6 +12,7 @@ import { reportProgress } from "./progress.ts";
 import { requireCheckpoint, requireRestorable } from "./session/admissible.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { manifestOf } from "./session/move.ts";
+import { requireRecording } from "./session/observer.ts";
 import type { RewindResult } from "./session/types.ts";
 import { branchId } from "./session/views.ts";
 import { type Branches, type BranchRow, identityText } from "./store/branches.ts";
@@ -46,6 +47,7 @@ export function makeForks(host: ForkHost) {
     request: ForkRequest,
   ): Promise<{ row: BranchRow; notRestored: readonly Problem[] }[]> {
     deps.assertOpen();
+    requireRecording(deps);
     const { count = 1 } = request;
     if (!Number.isSafeInteger(count) || count < 1 || count > countLimit) {
       throw new RewindError("BAD_ARGUMENT", `${count} is no number of branches.`, {

@@ -40,7 +40,10 @@ export type {
   SkipEvent,
   TurnEvent,
 } from "./events.ts";
-export type { OpenOptions } from "./open-options.ts";
+export type { Fit, PolicyOutcome } from "./observe/policies.ts";
+export type { ObserveReport } from "./observe/report.ts";
+export { observedTable } from "./observe/table.ts";
+export type { ObserveOption, OpenOptions } from "./open-options.ts";
 export type { Branch, BranchInfo, BranchSource, ExportRequest, ForkRequest, Rewind, ThreadOptions } from "./opened.ts";
 export type { Progress } from "./progress.ts";
 export { openRewind } from "./rewind.ts";

@@ -5,6 +5,7 @@ import { type DirectorySettings, directorySettings } from "./environment/directo
 import type { Environment } from "./environment/environment.ts";
 import { type SandboxOptions, sandboxOptions } from "./environment/sandbox/options.ts";
 import { RewindError } from "./errors.ts";
+import type { ObserveReport } from "./observe/report.ts";
 import { type EffectOptions, effectOptions } from "./session/effect-rules.ts";
 import type { Budget, Lesson } from "./session/types.ts";
 
@@ -26,8 +27,9 @@ export interface OpenOptions extends EffectOptions {
    * How changes are found. "scan" looks at every file each time, and in a sandbox at all of the processes' memory. "auto" (the default) only at what a watcher names, where one sees everything; in a
    * sandbox a shell that knows what it knew before its command is taken for unchanged. "ebpf" (of environment "sandbox"): as "auto", and programs in the kernel count what the sandbox's
    * processes do, so that a turn in which none of them did anything needs no look at all; calls of the processes cost a little more (bpf/README.md).
+   * `{ observe: true }`: turns are only classified, nothing is captured, and nothing can be taken back.
    */
-  readonly inspector?: "auto" | "scan" | "ebpf";
+  readonly inspector?: "auto" | "scan" | "ebpf" | ObserveOption;
   /** What a reply's tools wait for. Default "captured". */
   readonly gate?: "captured" | "durable";
   /**
@@ -66,6 +68,12 @@ export interface OpenOptions extends EffectOptions {
   readonly allowBroadWorkspace?: boolean;
 }
 
+export interface ObserveOption {
+  readonly observe: boolean;
+  /** Called once, when the workspace is closed or the process ends, with what was observed and the same as text. Default: the text goes to stderr. */
+  readonly report?: (report: ObserveReport, table: string) => void;
+}
+
 export interface EngineOptions {
   readonly capture?: { readonly perDevice?: number; readonly all?: number };
   readonly persist?: { readonly perDevice?: number; readonly all?: number };
@@ -88,7 +96,17 @@ const optionsSchema = z.strictObject({
     .default("directory"),
   directory: directorySettings.default({}),
   sandbox: sandboxOptions.default({}),
-  inspector: z.enum(["auto", "scan", "ebpf"]).default("auto"),
+  inspector: z
+    .union([
+      z.enum(["auto", "scan", "ebpf"]),
+      z.strictObject({
+        observe: z.boolean(),
+        report: z
+          .custom<NonNullable<ObserveOption["report"]>>((value) => typeof value === "function", "must be a function")
+          .optional(),
+      }),
+    ])
+    .default("auto"),
   gate: z.enum(["captured", "durable"]).default("captured"),
   capture: captureOption,
   exclude: z.array(z.string()).readonly().default([]),
@@ -119,12 +137,20 @@ const optionsSchema = z.strictObject({
 });
 
 /** With all defaults. */
-export type Chosen = z.infer<typeof optionsSchema>;
+export interface Chosen extends Omit<z.infer<typeof optionsSchema>, "inspector"> {
+  readonly inspector: "auto" | "scan" | "ebpf";
+  /** Set where turns are only classified. */
+  readonly observe: ObserveOption | undefined;
+}
 
 /** @throws BAD_ARGUMENT */
 export function chosenOptions(options: OpenOptions): Chosen {
   const parsed = optionsSchema.safeParse(options);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) {
+    const { inspector, ...rest } = parsed.data;
+    if (typeof inspector === "string") return { ...rest, inspector, observe: undefined };
+    return { ...rest, inspector: "auto", observe: inspector.observe ? (inspector as ObserveOption) : undefined };
+  }
   const issue = parsed.error.issues[0];
   throw new RewindError("BAD_ARGUMENT", `openRewind: ${issue?.path.join(".") || "options"}: ${issue?.message}.`, {
     hint: "See the options of openRewind in the README.",

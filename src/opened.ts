@@ -1,6 +1,7 @@
 // What openRewind and a fork give back.
 import type { Exported } from "./bundle/export.ts";
 import type { Applied, ApplyOptions, Environment, Problem } from "./environment/environment.ts";
+import type { ObserveReport } from "./observe/report.ts";
 import type { Pruned, PruneRequest } from "./session/prune.ts";
 import type { Thread } from "./session/thread.ts";
 import type { RewindResult, Serializer } from "./session/types.ts";
@@ -56,6 +57,12 @@ export interface Rewind extends AsyncDisposable {
    * @throws NOT_AVAILABLE where the environment works in the workspace itself, PATH_OUTSIDE, DISK_FULL
    */
   apply(options?: ApplyOptions): Promise<Applied>;
+  /**
+   * Whether it was opened to observe (`inspector: { observe: true }`, or below `agentrewind observe`): turns are classified and nothing is captured. Adapters then offer no rewind tools.
+   */
+  readonly observes: boolean;
+  /** What was observed so far, also behind `close`; undefined where it records. */
+  observed(): ObserveReport | undefined;
   /** Takes out of the store what no checkpoint of any workspace needs, and gives its room back. @throws GC_RUNNING, STORE_CORRUPT, DISK_FULL */
   gc(): Promise<Collected>;
   /** What is wrong in the store; [] when it is sound. */

@@ -9,13 +9,15 @@ import type { Applied, ApplyOptions } from "./environment/environment.ts";
 import { kindOf, openEnvironment, seesContacts } from "./environments.ts";
 import { asWriteFailure, isRewindError, RewindError } from "./errors.ts";
 import { ended, makeForks } from "./fork.ts";
+import { type Observing, observeOption, openObserved } from "./observed.ts";
 import { type Chosen, chosenOptions, type OpenOptions } from "./open-options.ts";
 import type { ExportRequest, Rewind } from "./opened.ts";
 import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { effectRules } from "./session/effect-rules.ts";
-import { manifestOf } from "./session/move.ts";
+import { manifestOf, newestPair } from "./session/move.ts";
+import { observing as refusedObserving } from "./session/observer.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { keepUnrecorded, recover } from "./session/recover.ts";
 import { makeStaleness } from "./session/staleness.ts";
@@ -29,7 +31,6 @@ import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
-import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { environmentsOf, findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { onTerminate } from "./terminate.ts";
@@ -42,6 +43,16 @@ import { resolveWorkspace } from "./workspace.ts";
  */
 export async function openRewind(options: OpenOptions): Promise<Rewind> {
   const chosen = chosenOptions(options);
+  const observe = observeOption(chosen);
+  if (observe !== undefined) {
+    const inspector = chosen.inspector === "scan" ? "scan" : "auto";
+    const quiet = { ...chosen, ...onlyLooking, inspector } as const;
+    return openObserved(
+      chosen,
+      observe,
+      async (folder, workspace, observing) => (await openAt(folder, workspace, quiet, observing)).rewind,
+    );
+  }
   const storePath = chosen.store ?? defaultStorePath();
   const workspace = resolveWorkspace(chosen.workspace, storePath, chosen.allowBroadWorkspace, true);
   return (await openAt(storePath, workspace, chosen)).rewind;
@@ -52,17 +63,27 @@ interface Opened {
   readonly deps: SessionDeps;
 }
 
-async function openAt(storePath: string, workspace: string, chosen: Chosen): Promise<Opened> {
+/** What nothing is captured for. */
+const onlyLooking = {
+  capture: "every",
+  gate: "captured",
+  onCaptureFailure: "continue",
+  takeOver: false,
+  softLimit: 0,
+  onTerminate: undefined,
+} as const satisfies Partial<Chosen>;
+
+async function openAt(storePath: string, workspace: string, chosen: Chosen, observing?: Observing): Promise<Opened> {
   const store = openStore(storePath);
   try {
-    return await openIn(store, workspace, chosen);
+    return await openIn(store, workspace, chosen, observing);
   } catch (error) {
     store.close();
     throw asWriteFailure(error, storePath);
   }
 }
 
-async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<Opened> {
+async function openIn(store: Store, workspace: string, chosen: Chosen, observing?: Observing): Promise<Opened> {
   const kind = kindOf(chosen);
   if (!existsSync(workspace) && findEnvironment(store.sql, workspace, kind) === undefined) {
     throw new RewindError("WORKSPACE_GONE", `There is no directory ${workspace}, and nothing is recorded of it.`, {
@@ -80,8 +101,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   try {
     const { catalog, objects } = store.open(id);
     const rules = effectRules(chosen);
-    if (rules.network !== undefined && !seesContacts(chosen)) throw unseenNetwork();
-    const environment = await openEnvironment({ store, workspace, id, catalog, objects }, chosen);
+    if (rules.network !== undefined && observing === undefined && !seesContacts(chosen)) throw unseenNetwork();
+    const place = { store, workspace, id, catalog, objects };
+    const environment = await (observing?.environment(place) ?? openEnvironment(place, chosen));
     const background = new Set<Promise<unknown>>();
     /** Of these, what brings something recorded to the disk. */
     const persisting = new Set<Promise<unknown>>();
@@ -121,6 +143,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       onCaptureFailure: chosen.onCaptureFailure,
       policy: capturePolicy(chosen.capture, rules.declared),
       changedSince: environment.changed?.bind(environment),
+      observer: observing?.observer,
       budget: { rewinds: chosen.budget.rewinds ?? 10, perCheckpoint: chosen.budget.perCheckpoint ?? 3 },
       staleness: makeStaleness(),
       effects: rules,
@@ -187,6 +210,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     const seal = (): Promise<boolean> => deps.coordinator.exclusive(async () => objects.seal());
     const gc = async (): Promise<Collected> => {
       deps.assertOpen();
+      if (observing !== undefined) return nothingCollected;
       const work = collectStore(store.layout, {
         signal: closing.signal,
         askToSeal: (other) => (other === id ? seal() : askHolderToSeal(store.layout.locks, other)),
@@ -200,6 +224,8 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     const prune = async (request: PruneRequest): Promise<Pruned> => {
       deps.assertOpen();
+      if (observing !== undefined)
+        return { pruned: [], kept: 0, gc: request.dryRun === true ? null : nothingCollected };
       if (request.dryRun !== true) giveReserve(store.layout);
       const pruned = await deps.coordinator.exclusive(() => pruneCheckpoints(deps, store.sql, id, request));
       return { ...pruned, gc: request.dryRun === true ? null : await unlessRunning(gc()) };
@@ -216,6 +242,7 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     };
     const exportTo: Rewind["export"] = (request: ExportRequest) => {
       deps.assertOpen();
+      if (observing !== undefined) return Promise.reject(refusedObserving());
       const work = exportThread({ deps, store, workspace, environmentId: id }, request);
       keepOpen(work);
       return work;
@@ -255,12 +282,15 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
         lock.release();
         store.close();
         unlisten();
+        observing?.end();
       }
     };
     const rewind: Rewind = {
       workspace,
       environment,
       thread,
+      observes: observing !== undefined,
+      observed: () => observing?.report(),
       threads: () => catalog.threads().map((row) => row.name),
       running() {
         const name = deps.coordinator.insideOf();
@@ -292,9 +322,14 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
   }
 }
 
-/** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
-  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
+const nothingCollected: Collected = {
+  objects: 0,
+  bytes: 0,
+  catalog: 0,
+  packs: { deleted: 0, rewritten: 0 },
+  leftOver: 0,
+  postponed: [],
+};
 
 const unseenNetwork = (): RewindError =>
   new RewindError("NOT_AVAILABLE", "effects.network was given, and nothing here sees connections.", {

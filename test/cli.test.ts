@@ -16,7 +16,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openRewind } from "agentrewind";
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
-import { paintFor } from "../src/cli/paint.ts";
+import { paintFor } from "../src/text/paint.ts";
 import { lacking } from "./capabilities.ts";
 import { base, done, get, json, put, type Ran, refused, run, start, store, workspace } from "./helpers/command.ts";
 import { commandFile } from "./helpers/library.ts";

@@ -22,6 +22,8 @@ import type { Threads } from "./threads.ts";
 export type HumanMessages = "keep" | "refuse" | "drop";
 
 export interface ToolOptions {
+  /** False where nothing is captured: the agent gets no tools that have nothing to return to. */
+  readonly offered: boolean;
   readonly threads: Threads;
   readonly kinds: () => ChannelKinds | undefined;
   /** Name of the messages' channel. */
@@ -108,6 +110,7 @@ export function makeTools(options: ToolOptions) {
     }
   }
 
+  if (!options.offered) return [];
   return [
     tool((args, runtime) => rewindCall(args, runtime as unknown as Runtime), rewindTool),
     tool((_args, runtime) => threadOf(runtime as unknown as Runtime).listText(), listCheckpointsTool),

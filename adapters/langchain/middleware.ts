@@ -52,6 +52,7 @@ export function rewindMiddleware(rewind: Rewind, options: RewindMiddlewareOption
   /** Tools that run a subagent. */
   let delegating: ReadonlySet<string> = new Set();
   const tools = makeTools({
+    offered: !rewind.observes,
     threads,
     kinds: () => kinds,
     messagesKey: "messages",

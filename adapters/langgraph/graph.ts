@@ -86,6 +86,7 @@ export function rewindGraph(rewind: Rewind, options: RewindGraphOptions = {}) {
   let kinds: ChannelKinds | undefined;
   const threads = makeThreads(rewind, undefined, () => kinds !== undefined);
   const tools = makeTools({
+    offered: !rewind.observes,
     threads,
     kinds: () => kinds,
     messagesKey: key,

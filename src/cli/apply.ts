@@ -1,9 +1,9 @@
 // `apply`: what was made in a sandbox, on the host.
 import type { Applied } from "../environment/environment.ts";
+import { safe } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import { safe } from "./safe.ts";
-import { plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export interface ApplyOptions {

@@ -1,7 +1,7 @@
 // Changes of files as lines, with the letters of `git status`: A added, D deleted, M modified, m metadata, T type, R renamed.
 import type { FileChanges } from "../environment/environment.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine, safe } from "./safe.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
 
 interface Change {
   readonly letter: "A" | "D" | "M" | "m" | "T" | "R";

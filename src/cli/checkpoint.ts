@@ -2,12 +2,12 @@
 import type { FileChanges } from "../environment/environment.ts";
 import { RewindError } from "../errors.ts";
 import type { Activity, Checkpoint } from "../session/types.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import { countChanges } from "./changes.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine, safe } from "./safe.ts";
-import { plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export async function checkpoint(global: Global, { label }: { readonly label?: string }): Promise<Output> {

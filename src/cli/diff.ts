@@ -1,12 +1,12 @@
 // `diff`: what differs between two checkpoints, or between one and the workspace as it is now.
 import type { ThreadDiff } from "../session/thread.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import { changeLines, countChanges } from "./changes.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
 import { withThread } from "./recorded.ts";
-import { oneLine } from "./safe.ts";
-import { plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export async function diff(global: Global, from: string, to: string | undefined): Promise<Output> {

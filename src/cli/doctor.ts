@@ -8,6 +8,7 @@ import { loadNative } from "../native.ts";
 import type { Reader } from "../reader.ts";
 import { limitMessage, softLimitOf } from "../store/limit.ts";
 import type { Survey } from "../store/survey.ts";
+import { bytes, plural } from "../text/words.ts";
 import { resolveWorkspace } from "../workspace.ts";
 import { fileSystemOf, folderBytes, freeBytes } from "./disk.ts";
 import { sqliteHint, toFailure } from "./failure.ts";
@@ -16,7 +17,6 @@ import type { Output } from "./output.ts";
 import { refusedPlatform } from "./platform.ts";
 import { type Addition, type Problem, type Report, reportLines } from "./report.ts";
 import { packageVersion } from "./version.ts";
-import { bytes, plural } from "./words.ts";
 
 const oldestNode = 20;
 const lowSpace = 1 << 30;

@@ -8,12 +8,12 @@ import type { ExecResult } from "../environment/environment.ts";
 import { execCommand } from "../environment/exec.ts";
 import { RewindError, systemCode } from "../errors.ts";
 import type { Activity } from "../session/types.ts";
+import { oneLine } from "../text/safe.ts";
 import { resolveWorkspace } from "../workspace.ts";
 import { makeCheckpoint } from "./checkpoint.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
 import { withReader } from "./recorded.ts";
-import { oneLine } from "./safe.ts";
 import { give } from "./writer.ts";
 
 type Ended = Pick<ExecResult, "exitCode" | "signal"> & Partial<Pick<ExecResult, "stdout" | "stderr" | "truncated">>;
@@ -113,10 +113,10 @@ async function runKept(command: readonly string[], cwd: string, tracked: Tracked
   }
 }
 
-function notStarted(file: string, cause: Error): RewindError {
+export function notStarted(file: string, cause: Error): RewindError {
   const why = systemCode(cause) === "ENOENT" ? "there is no such program" : cause.message;
   return new RewindError("COMMAND_FAILED", `"${file}" could not be started: ${why}.`, {
-    hint: "Check the name; for a line of shell use: exec -- sh -c 'LINE'.",
+    hint: "Check the name; for a line of shell give: -- sh -c 'LINE'.",
     cause,
   });
 }

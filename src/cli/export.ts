@@ -1,10 +1,10 @@
 // `export`: a thread, or one checkpoint of it, in one file.
 import { resolve } from "node:path";
 import type { Exported } from "../bundle/export.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { bytes, plural } from "../text/words.ts";
 import { type Global, quoted } from "./global.ts";
 import type { Output } from "./output.ts";
-import { oneLine, safe } from "./safe.ts";
-import { bytes, plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export async function exportBundle(

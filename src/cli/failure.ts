@@ -1,7 +1,7 @@
 // Errors as one line (or one JSON object) on stderr, and as an exit status.
 import { CommanderError } from "commander";
 import { isRewindError, systemCode } from "../errors.ts";
-import { oneLine, safeJson } from "./safe.ts";
+import { oneLine, safeJson } from "../text/safe.ts";
 
 export const exit = { done: 0, failed: 1, usage: 2 } as const;
 

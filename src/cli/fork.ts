@@ -1,10 +1,10 @@
 // `fork`: independent workspaces that go on from a checkpoint.
 import { resolve } from "node:path";
 import type { BranchInfo } from "../opened.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import { type Global, quoted } from "./global.ts";
 import type { Output } from "./output.ts";
-import { oneLine, safe } from "./safe.ts";
-import { plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export interface ForkOptions {

@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import type { Collected } from "../store/gc.ts";
 import { layoutOf, prepareLayout } from "../store/layout.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { bytes, plural } from "../text/words.ts";
 import { askHolderToSeal, collectStore } from "../upkeep.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine } from "./safe.ts";
-import { bytes, plural } from "./words.ts";
 
 export async function gc(global: Global): Promise<Output> {
   const layout = layoutOf(global.store);

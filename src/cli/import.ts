@@ -1,10 +1,10 @@
 // `import`: a workspace with the thread that a bundle holds.
 import { importBundle as bringIn } from "../bundles.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import { type Global, quoted } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine, safe } from "./safe.ts";
-import { plural } from "./words.ts";
 
 export interface ImportOptions {
   readonly into?: string;

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 // The `agentrewind` command: runs one command, prints what it gives back, and sets the exit status.
 import { CommanderError } from "commander";
+import { oneLine } from "../text/safe.ts";
 import { exit, printFailure, toFailure } from "./failure.ts";
 import type { Global } from "./global.ts";
 import { print } from "./output.ts";
 import { refusedPlatform } from "./platform.ts";
 import { makeProgram } from "./program.ts";
 import { showProgress } from "./progress.ts";
-import { oneLine } from "./safe.ts";
 
 /** `--json` of ours, also where the rest is not understood. */
 function wantsJson(args: readonly string[]): boolean {
@@ -42,6 +42,7 @@ async function main(args: readonly string[]): Promise<void> {
       const output = await work(global).finally(() => stop?.());
       print(output, global.json);
       if (output.failure !== undefined) fail(output.failure, global.json);
+      if (output.status !== undefined) process.exitCode = output.status;
       if (!global.json) await warnOfSize(name, global);
     });
     await program.parseAsync([...args], { from: "user" });

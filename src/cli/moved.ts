@@ -1,11 +1,11 @@
 // What a rewind or an undo did, for a person.
 import type { RewindResult, Scope } from "../session/types.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { milliseconds, plural } from "../text/words.ts";
 import { changeLines, countChanges } from "./changes.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine, safe } from "./safe.ts";
-import { milliseconds, plural } from "./words.ts";
 
 /** A result without its context, which is of no use outside of its framework. */
 export type Moved = Omit<RewindResult, "context">;

@@ -1,7 +1,7 @@
 // What a command gives back, and how it reaches the person or the program that asked.
 import type { RewindError } from "../errors.ts";
-import { type Paint, paintFor } from "./paint.ts";
-import { safeJson } from "./safe.ts";
+import { type Paint, paintFor } from "../text/paint.ts";
+import { safeJson } from "../text/safe.ts";
 
 export interface Output {
   readonly json: unknown;
@@ -11,6 +11,8 @@ export interface Output {
   readonly to?: "stdout" | "stderr";
   /** The command said what it found, and what it found is a failure. */
   readonly failure?: RewindError;
+  /** The exit status, where it is another program's. Default: 0, or the failure's. */
+  readonly status?: number;
 }
 
 export function print(output: Output, json: boolean): void {

@@ -150,6 +150,19 @@ export function makeProgram(json: boolean, run: Run): Command {
     );
 
   program
+    .command("observe <command...>")
+    .usage("[options] -- CMD...")
+    .description("run an agent, capture nothing, and say what its turns changed and which policy fits")
+    .option(
+      "--pause <ms>",
+      "of a program that does not use AgentRewind: how long a pause ends a turn (default: 2000)",
+      wholeNumber,
+    )
+    .action((words: string[], options, command: Command) =>
+      start(command, async (global) => (await import("./observe.ts")).observe(global, words, options)),
+    );
+
+  program
     .command("prune")
     .description("give up old checkpoints and give their room back; labelled ones and heads are kept")
     .option("--keep-last <n>", "keep the newest N of each thread")

@@ -3,12 +3,12 @@ import { RewindError } from "../errors.ts";
 import { type Pruned, type PruneRequest, parseDuration } from "../session/prune.ts";
 import { layoutOf } from "../store/layout.ts";
 import { giveReserve } from "../store/reserve.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { plural } from "../text/words.ts";
 import { collectedLines } from "./gc.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine } from "./safe.ts";
-import { plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export interface PruneOptions {

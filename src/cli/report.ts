@@ -2,9 +2,9 @@
 import type { Need } from "../environment/sandbox/needs.ts";
 import type { EbpfProbe } from "../inspector/ebpf/probe.ts";
 import type { Survey } from "../store/survey.ts";
-import type { Paint } from "./paint.ts";
-import { oneLine, safe } from "./safe.ts";
-import { bytes, plural } from "./words.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { bytes, plural } from "../text/words.ts";
 
 export interface Problem {
   readonly level: "error" | "warning";

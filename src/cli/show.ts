@@ -1,13 +1,13 @@
 // `show`: everything about one checkpoint.
 import { describeEffectState } from "../session/effect-views.ts";
 import type { Checkpoint, Lesson, ToolAction } from "../session/types.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine, safe } from "../text/safe.ts";
+import { bytes, milliseconds, plural } from "../text/words.ts";
 import { changeLines, countChanges } from "./changes.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
 import { withThread } from "./recorded.ts";
-import { oneLine, safe } from "./safe.ts";
-import { bytes, milliseconds, plural } from "./words.ts";
 
 interface Shown extends Checkpoint {
   /** Lessons that its context contains, and those of rewinds from it or to it; newest first. */

@@ -1,27 +1,42 @@
 // `stats`: what the turns of a thread changed, and what their checkpoints cost.
+
+import { type Fit, fitOf, type PolicyOutcome, replayPolicies } from "../observe/policies.ts";
+import { causesLines, percentOf, policyLines, times } from "../observe/table.ts";
+import { recordedTurns } from "../observe/turns.ts";
 import type { CaptureStats } from "../session/capture-stats.ts";
-import { type Spread, type TurnStats, turnClasses, turnStats } from "../session/turn-stats.ts";
+import { type TurnStats, turnClasses, turnStats } from "../session/turn-stats.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { columns } from "../text/table.ts";
+import { bytes, milliseconds, plural } from "../text/words.ts";
 import type { Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
 import { withThread } from "./recorded.ts";
-import { oneLine } from "./safe.ts";
-import { columns } from "./table.ts";
-import { bytes, milliseconds, plural } from "./words.ts";
 
-const causesShown = 12;
-const callLimit = 40;
+/** What other policies would have come to, on the head's line. */
+interface Compared {
+  readonly policies: readonly PolicyOutcome[];
+  readonly fits: Fit | null;
+}
 
 export function stats(global: Global): Promise<Output> {
   return withThread(global, (thread) => {
-    const found = turnStats(thread.checkpoints({ all: true }));
-    return { json: { thread: thread.name, ...found }, text: (paint) => lines(thread.name, found, paint) };
+    const all = thread.checkpoints({ all: true });
+    const found = turnStats(all);
+    const turns = recordedTurns(all);
+    const policies = replayPolicies(turns);
+    const compared: Compared = { policies, fits: fitOf(turns, policies) ?? null };
+    return {
+      json: { thread: thread.name, ...found, ...compared },
+      text: (paint) => lines(thread.name, found, compared, paint),
+    };
   });
 }
 
 function lines(
   thread: string,
   { checkpoints, uncompared, notRestorable, classes, captures, causes }: TurnStats,
+  { policies, fits }: Compared,
   paint: Paint,
 ): string[] {
   const apart = [
@@ -30,10 +45,8 @@ function lines(
   ];
   const row = (name: keyof typeof classes): string[] => {
     const { turns, share, bytes: stored, exposedMs, overlappedMs } = classes[name];
-    const percent = `${(share * 100).toFixed(1)} %`;
-    return [name, `${turns}`, percent, bytes(stored), ...times(exposedMs), ...times(overlappedMs)];
+    return [name, `${turns}`, percentOf(share), bytes(stored), ...times(exposedMs), ...times(overlappedMs)];
   };
-  const shown = causes.slice(0, causesShown);
   return [
     `Thread ${oneLine(thread)}: ${plural(checkpoints, "checkpoint")}${apart.length === 0 ? "" : ` (${apart.join(", ")})`}`,
     ...(captures.turns === 0 ? [] : [capturesLine(captures)]),
@@ -43,23 +56,8 @@ function lines(
       turnClasses.map(row),
       paint,
     ),
-    ...(shown.length === 0
-      ? []
-      : [
-          "",
-          ...columns(
-            ["CALL", "TURNS", "FILES CHANGED", "PROCESSES CHANGED", "STORED"],
-            shown.map((one) => [
-              oneLine(one.call, callLimit),
-              `${one.turns}`,
-              `${one.files}`,
-              `${one.processes}`,
-              bytes(one.bytes),
-            ]),
-            paint,
-          ),
-        ]),
-    ...(causes.length > shown.length ? [`(${causes.length - shown.length} more)`] : []),
+    ...causesLines(causes, "STORED", paint),
+    ...policyLines(policies, fits, paint),
   ];
 }
 
@@ -81,6 +79,3 @@ function capturesLine({
   ];
   return `Of ${plural(turns, "turn")} ${parts.join(", ")}: ${bytes(stored)} stored, ${milliseconds(exposedMs)} waited in all, at most ${plural(worstLoss, "turn")} of work between two that can be restored`;
 }
-
-const times = (spread: Spread | null): string[] =>
-  spread === null ? ["-", "-"] : [milliseconds(spread.p50), milliseconds(spread.p95)];

@@ -5,12 +5,12 @@ import { asFindings } from "../orphans.ts";
 import type { Reader } from "../reader.ts";
 import type { Thread } from "../session/thread.ts";
 import type { Finding } from "../session/verify.ts";
+import type { Paint } from "../text/paint.ts";
+import { oneLine } from "../text/safe.ts";
+import { bytes, plural } from "../text/words.ts";
 import { commandLine, type Global } from "./global.ts";
 import type { Output } from "./output.ts";
-import type { Paint } from "./paint.ts";
 import { nothingRecorded, withReader } from "./recorded.ts";
-import { oneLine } from "./safe.ts";
-import { bytes, plural } from "./words.ts";
 import { give } from "./writer.ts";
 
 export function verify(global: Global): Promise<Output> {

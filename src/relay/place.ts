@@ -109,7 +109,8 @@ export class Place {
     // Sent again: its reply was lost on the way.
     const isRetry = this.#log.latestName() === name;
     const isFinished = this.#log.isFinished();
-    if (followed.known === 0 && begins && waits && !isFinished) throw stillOpen(this.#thread.name);
+    const { observed } = this.#thread;
+    if (followed.known === 0 && begins && waits && !isFinished && !observed) throw stillOpen(this.#thread.name);
     if (followed.known === 0 ? begins || !begun : begins && !isRetry && isFinished) {
       return { conversation: this.#anew(news, preamble) };
     }
@@ -120,6 +121,8 @@ export class Place {
       const then = conversationIn(format, await this.#thread.context(row.id));
       return this.#changed(then, follow(format, then.history, list), preamble);
     }
+    // What was said before it was observed is not known here, and is the caller's all the same.
+    if (observed) return { conversation: this.#anew(news, preamble) };
     throw historyUnknown(this.#thread.name, list.length);
   }
 

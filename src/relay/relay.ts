@@ -101,7 +101,7 @@ export class Relay {
     const open = this.#open;
     const call = open?.claim(tool, args, id);
     if (open === undefined || call === undefined) return run(args);
-    const recorded = this.#log.toolResult(open.name, call);
+    const recorded = this.#thread.observed ? undefined : this.#log.toolResult(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
     const running = await this.#thread.enterTool(open.anchor === null ? [] : [{ anchor: open.anchor, tool: false }]);
     if (running === undefined) return staleRefusal;
@@ -135,7 +135,7 @@ export class Relay {
   async #turn<Reply extends ModelReply>(request: RelayTurn<Reply>): Promise<Relayed<Reply>> {
     const { list, previous } = request;
     const name = this.#log.nameOf(list, previous);
-    const logged = this.#log.replay(list, previous);
+    const logged = this.#thread.observed ? undefined : this.#log.replay(list, previous);
     if (logged !== undefined) {
       if (logged.places && logged.anchor !== null) await this.#thread.align([{ anchor: logged.anchor, tool: false }]);
       const reply = request.again(logged.raw);
@@ -164,7 +164,7 @@ export class Relay {
         });
         const { held, preamble } = conversation;
         const reply = await request.ask(toSend(this.#format, conversation), {
-          ownTools: owned < patience,
+          ownTools: owned < patience && !this.#thread.observed,
           previous: held?.reply,
           preamble: held === undefined ? preamble : [],
         });

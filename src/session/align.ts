@@ -64,11 +64,17 @@ export async function alignThread(
     if (!placed) requireTogether(deps, thread);
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
-      at === "model" && !placed && behind === 0 && !justReturned && known.id === thread.head && hasTools(known);
+      deps.observer === undefined &&
+      at === "model" &&
+      !placed &&
+      behind === 0 &&
+      !justReturned &&
+      known.id === thread.head &&
+      hasTools(known);
     if (!wentBack || !(await actions.changedSince(known))) {
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
-  } else if (toolsSince && !placed) throw diverged(deps, known, thread);
+  } else if (toolsSince && !placed && deps.observer === undefined) throw diverged(deps, known, thread);
   await actions.move(known, placed ? "context" : "both");
   return { status: "moved", checkpoint, epoch: catalog.epoch(), begins: "unseen" };
 }

@@ -53,8 +53,13 @@ const hasHalvesOf = ({ environment }: Checkpoint, before: Checkpoint | undefined
 
 function worstLoss(line: readonly Checkpoint[]): number {
   if (line.length === 0) return 0;
-  const end = Math.max(...line.map(({ turn }) => turn)) + 1;
   const points = line.filter(({ state }) => state !== "not-restorable").map(({ turn }) => turn);
+  return longestGap(points, Math.max(...line.map(({ turn }) => turn)));
+}
+
+/** The most turns of work between two neighbours of `points`, the line's beginning and the end of its last turn included. */
+export function longestGap(points: readonly number[], last: number): number {
+  const end = last + 1;
   const sorted = [Math.min(1, end), ...points, end].sort((a, b) => a - b);
   return Math.max(...sorted.map((turn, index) => turn - (sorted[index - 1] ?? turn)));
 }

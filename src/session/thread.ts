@@ -25,6 +25,7 @@ import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
 import { manifestOf, noActivity } from "./move.ts";
+import { requireRecording } from "./observer.ts";
 import { isKnown, type NamedState, type Position, pairState } from "./places.ts";
 import { Recorder } from "./recorder.ts";
 import { Rewinder, type UndoOptions } from "./rewinder.ts";
@@ -89,6 +90,11 @@ export class Thread {
   /** Counts the rewinds of the environment: what was issued in an older epoch is dropped. */
   get epoch(): number {
     return this.#deps.catalog.epoch();
+  }
+
+  /** Whether its turns are only observed: nothing is captured, and the rewind tools have nothing to return to. */
+  get observed(): boolean {
+    return this.#deps.observer !== undefined;
   }
 
   /** Whether a tool runs in the environment now, of this thread or of another. */
@@ -274,6 +280,7 @@ export class Thread {
 
   /** What differs between two checkpoints; without `to`, from `from` to the workspace as it is now and the head's context. */
   async diff(from: string, to?: string): Promise<ThreadDiff> {
+    requireRecording(this.#deps);
     const { environment, coordinator, objects } = this.#deps;
     const left = this.#tree.find(from);
     const right = to === undefined ? this.#tree.head() : this.#tree.find(to);
@@ -300,6 +307,7 @@ export class Thread {
    * VERIFY_FAILED; by the agent also LESSON_EMPTY, BUDGET_SPENT, NOTHING_TO_REWIND
    */
   async rewind(request: RewindRequest): Promise<RewindResult> {
+    requireRecording(this.#deps);
     parseCheckpointId(request.to);
     if (this.#tree.thread === undefined) throw unknownThread(this.name);
     // Before any tool is ended for it.
@@ -311,6 +319,7 @@ export class Thread {
 
   /** Undoes the last rewind that is not undone: both halves return to the state that it left. @throws NOTHING_TO_UNDO */
   async undo(options: UndoOptions = {}): Promise<RewindResult> {
+    requireRecording(this.#deps);
     const { exclusive, betweenTools, requireOutside } = this.#deps.coordinator;
     if (options.dryRun !== true) requireOutside();
     const alone = options.dryRun === true || !this.canUndo() ? exclusive : betweenTools;
@@ -382,6 +391,7 @@ export class Thread {
    * @throws NOT_RESTORABLE
    */
   async checkout(position: Position, anew: boolean): Promise<Checkpoint> {
+    requireRecording(this.#deps);
     const { coordinator } = this.#deps;
     await coordinator.boundary();
     const row = await coordinator.exclusive(() => this.#standing.checkout(position, anew));
@@ -410,6 +420,7 @@ export class Thread {
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */
   admissible(to: string, lesson: string | LessonParts): RewindError | undefined {
     try {
+      requireRecording(this.#deps);
       const { thread } = this.#tree;
       const target = requireCheckpoint(this.#deps, thread, to);
       cleanLesson(lesson);

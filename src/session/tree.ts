@@ -7,6 +7,7 @@ import type { SessionDeps } from "./deps.ts";
 import type { Effect } from "./effect-types.ts";
 import { isTold, toEffect } from "./effect-views.ts";
 import { maskSecrets } from "./mask.ts";
+import { observedReason } from "./observer.ts";
 import { type ListedCheckpoint, listText } from "./texts.ts";
 import type { Checkpoint } from "./types.ts";
 import { branchId, checkpointId, toCheckpoint, type ViewContext } from "./views.ts";
@@ -54,7 +55,7 @@ export class Tree {
     const row = catalog.checkpoint(id) as CheckpointRow;
     const { thread } = this;
     const head = thread?.head ?? null;
-    return toCheckpoint(row, {
+    return this.#shown(row, {
       head,
       isActive: (one) => one === head || catalog.isAncestor(one, head),
       nameOf: this.#namer(thread),
@@ -90,7 +91,14 @@ export class Tree {
       find: (id) => known.get(id) ?? catalog.checkpoint(id),
       effectsOf: (id) => this.#told(effects.get(id) ?? []),
     };
-    return rows.map((row) => toCheckpoint(row, view));
+    return rows.map((row) => this.#shown(row, view));
+  }
+
+  /** Of a turn that was observed the conversation alone is there. */
+  #shown(row: CheckpointRow, view: ViewContext): Checkpoint {
+    const shown = toCheckpoint(row, view);
+    if (this.#deps.observer === undefined) return shown;
+    return { ...shown, state: "not-restorable", reason: observedReason, environment: { files: null, processes: null } };
   }
 
   #told(rows: readonly EffectRow[]): Effect[] {

@@ -112,6 +112,8 @@ export async function changesSince(
   parent: CheckpointRow | undefined,
   now: Manifest | undefined,
 ): Promise<FileChanges | null> {
+  // Nothing of the files is kept to be compared.
+  if (deps.observer !== undefined) return null;
   const before = deps.policy.always ? parent : newestRestorable(deps, parent);
   if (before === undefined || now === undefined || before.state === "not-restorable") return null;
   return deps.environment.diff(manifestOf(before), now);

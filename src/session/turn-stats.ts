@@ -1,4 +1,5 @@
 // What the turns of a thread changed, what their checkpoints cost, and which calls were behind it: counted from what is recorded.
+import type { Manifest } from "../environment/environment.ts";
 import { type CaptureStats, captureStats } from "./capture-stats.ts";
 import type { Checkpoint, ToolAction } from "./types.ts";
 
@@ -49,12 +50,21 @@ export interface TurnStats {
   readonly causes: readonly Cause[];
 }
 
+/** What is counted of a turn: which halves it found changed, what that cost, and what had run before it. */
+export interface CountedTurn {
+  readonly changed: TurnClass;
+  readonly bytes: number;
+  readonly exposedMs: number;
+  readonly overlappedMs: number;
+  /** As `callName` tells them. */
+  readonly calls: readonly string[];
+}
+
 /** @param all every checkpoint of the thread, in any order */
 export function turnStats(all: readonly Checkpoint[]): TurnStats {
   const byId = new Map(all.map((one) => [one.id, one]));
   const counted = all.filter(({ kind }) => kind === "turn" || kind === "explicit");
-  const sorted: Record<TurnClass, Checkpoint[]> = { none: [], files: [], processes: [], both: [] };
-  const causes = new Map<string, { turns: number; files: number; processes: number; bytes: number }>();
+  const compared: CountedTurn[] = [];
   let uncompared = 0;
   let notRestorable = 0;
   for (const one of counted) {
@@ -67,47 +77,70 @@ export function turnStats(all: readonly Checkpoint[]): TurnStats {
       uncompared++;
       continue;
     }
-    const files = one.environment.files !== before.environment.files;
-    const processes = one.environment.processes !== before.environment.processes;
-    sorted[files ? (processes ? "both" : "files") : processes ? "processes" : "none"].push(one);
-    for (const call of new Set(one.activity.actions.map(callName))) {
-      const cause = causes.get(call) ?? { turns: 0, files: 0, processes: 0, bytes: 0 };
-      cause.turns++;
-      if (files) cause.files++;
-      if (processes) cause.processes++;
-      cause.bytes += one.timings.bytes;
-      causes.set(call, cause);
-    }
+    compared.push({
+      changed: changedHalves(before.environment, one.environment),
+      ...one.timings,
+      calls: one.activity.actions.map(callName),
+    });
   }
-  const compared = turnClasses.reduce((sum, name) => sum + sorted[name].length, 0);
-  const classes = Object.fromEntries(
-    turnClasses.map((name) => [name, classStats(sorted[name], compared)]),
-  ) as unknown as TurnStats["classes"];
-  const changed = ({ files, processes }: Cause): number => files + processes;
   return {
     checkpoints: counted.length,
     uncompared,
     notRestorable,
-    classes,
+    ...tally(compared),
     captures: captureStats(all),
-    causes: [...causes]
-      .map(([call, cause]) => ({ call, ...cause }))
-      .sort((a, b) => changed(b) - changed(a) || b.turns - a.turns || (a.call < b.call ? -1 : 1)),
   };
 }
 
-function classStats(turns: readonly Checkpoint[], compared: number): ClassStats {
+export function changedHalves(before: Manifest, after: Manifest): TurnClass {
+  const processes = before.processes !== after.processes;
+  if (before.files !== after.files) return processes ? "both" : "files";
+  return processes ? "processes" : "none";
+}
+
+/** By class, and by the calls that ran before. */
+export function tally(turns: readonly CountedTurn[]): Pick<TurnStats, "classes" | "causes"> {
+  const causes = new Map<string, { turns: number; files: number; processes: number; bytes: number }>();
+  for (const { changed, calls, bytes } of turns) {
+    for (const call of new Set(calls)) {
+      const cause = causes.get(call) ?? { turns: 0, files: 0, processes: 0, bytes: 0 };
+      cause.turns++;
+      if (changed === "files" || changed === "both") cause.files++;
+      if (changed === "processes" || changed === "both") cause.processes++;
+      cause.bytes += bytes;
+      causes.set(call, cause);
+    }
+  }
+  const classes = Object.fromEntries(
+    turnClasses.map((name) => [
+      name,
+      classStats(
+        turns.filter(({ changed }) => changed === name),
+        turns.length,
+      ),
+    ]),
+  ) as unknown as TurnStats["classes"];
+  const changes = ({ files, processes }: Cause): number => files + processes;
+  return {
+    classes,
+    causes: [...causes]
+      .map(([call, cause]) => ({ call, ...cause }))
+      .sort((a, b) => changes(b) - changes(a) || b.turns - a.turns || (a.call < b.call ? -1 : 1)),
+  };
+}
+
+function classStats(turns: readonly CountedTurn[], compared: number): ClassStats {
   return {
     turns: turns.length,
     share: compared === 0 ? 0 : turns.length / compared,
-    bytes: turns.reduce((sum, { timings }) => sum + timings.bytes, 0),
-    exposedMs: spread(turns.map(({ timings }) => timings.exposedMs)),
-    overlappedMs: spread(turns.map(({ timings }) => timings.overlappedMs)),
+    bytes: turns.reduce((sum, { bytes }) => sum + bytes, 0),
+    exposedMs: spread(turns.map(({ exposedMs }) => exposedMs)),
+    overlappedMs: spread(turns.map(({ overlappedMs }) => overlappedMs)),
   };
 }
 
 /** Nearest rank. */
-function spread(values: readonly number[]): Spread | null {
+export function spread(values: readonly number[]): Spread | null {
   if (values.length === 0) return null;
   const sorted = [...values].sort((a, b) => a - b);
   const at = (part: number): number => sorted[Math.ceil(part * sorted.length) - 1] as number;

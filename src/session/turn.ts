@@ -79,6 +79,8 @@ export function startTurn(parts: TurnParts, request: PairRequest & { readonly is
         const row = await beforeTools(deps, recorder, settled, options, request.issued);
         recorder.recordTimings(row, pair, settledMs, performance.now() - start);
         const checkpoint = view(row.id);
+        const { tools = true, calls } = options;
+        deps.observer?.replied({ thread: request.thread.name, id, tools, calls, timings: checkpoint.timings });
         told({ state: checkpoint.state, timings: checkpoint.timings });
         return checkpoint;
       } catch (error) {

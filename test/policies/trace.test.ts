@@ -128,7 +128,11 @@ it("stats tells of a recorded thread what its policy came to", async () => {
       [commandFile, "--workspace", place.workspace, "--store", place.store, "--thread", "trace", ...more, "stats"],
       { encoding: "utf8" },
     );
-  expect(JSON.parse(stats("--json")).captures).toMatchObject({
+  const { captures, policies, fits } = JSON.parse(stats("--json"));
+  expect(policies).toHaveLength(6);
+  expect(policies.at(-1)).toMatchObject({ capture: '"explicit"', captured: 0, notCaptured: 60, worstLoss: 60 });
+  expect(stats()).toContain(`\nFits: capture: ${fits.capture} (`);
+  expect(captures).toMatchObject({
     ...{ turns: 60, captured: 11, unchanged: 1, notCaptured: 48, failed: 0, worstLoss: 10 },
   });
   expect(stats()).toMatch(

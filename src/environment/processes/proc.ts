@@ -17,6 +17,8 @@ export interface ProcessInfo {
 export interface ProcessStat extends Pick<ProcessInfo, "parent" | "group" | "startTime" | "state"> {
   /** It was forked and has not become another program yet (PF_FORKNOEXEC). */
   readonly forked: boolean;
+  /** Clock ticks that it has computed. */
+  readonly ticks: number;
 }
 
 /** @throws when it has gone */
@@ -30,6 +32,7 @@ function readStat(pid: number): ProcessStat {
     group: Number(fields[2]),
     startTime: Number(fields[19]),
     forked: (Number(fields[6]) & 0x40) !== 0,
+    ticks: Number(fields[11]) + Number(fields[12]),
   };
 }
 

@@ -55,5 +55,7 @@ export interface SandboxPlace extends SandboxOptions {
   readonly inspector?: "auto" | "scan";
   /** Is closed with the sandbox. */
   readonly activity?: Activity | undefined;
+  /** It is only observed: processes end with it, since they are captured at no time. */
+  readonly observes?: boolean;
   readonly raiseGeneration: () => number;
 }

@@ -29,6 +29,7 @@ import { SandboxLives } from "./lives.ts";
 import type { SandboxOptions, SandboxPlace } from "./options.ts";
 import { type Parked, ParkingNote } from "./park.ts";
 import { type SandboxPortable, sandboxPortable } from "./portable.ts";
+import { type Present, presentProcesses } from "./present.ts";
 import type { ImageStore } from "./processes/image-store.ts";
 import { type CaptureRequest, captureTree, foreseen, haveFilesStayed } from "./processes/tree.ts";
 import { Quiet } from "./quiet.ts";
@@ -80,6 +81,8 @@ export class Sandbox implements Environment {
   readonly #quiet = new Quiet();
   /** Absolute paths that the owner wrote since the last capture. */
   readonly #written = new Set<string>();
+  /** States of those who recorded it, where it is only observed. */
+  readonly #recorded: ReadonlySet<string>;
   /** Of the beginning of this life, where nobody was told yet. */
   #untold: readonly Problem[] = [];
 
@@ -96,6 +99,7 @@ export class Sandbox implements Environment {
       if (takeContacts !== undefined) this.contacts = () => outwardContacts(plan, takeContacts.call(activity));
     }
     this.#layers = layers;
+    this.#recorded = new Set(layers.names());
     this.#images = images;
     this.#note = new ParkingNote(place.store, place.id);
     this.#files = new TreeFiles(plan.native, plan.workspace, () => `/proc/${this.#lives.alive.pid}/root`);
@@ -286,6 +290,8 @@ export class Sandbox implements Environment {
       await life?.commands.settle();
       // Where that fails, the last pair comes back.
       if (life !== undefined && !life.over.aborted) await this.#park();
+      if (this.#place.observes === true)
+        for (const name of this.#layers.names()) if (!this.#recorded.has(name)) await this.#layers.drop(name);
     } finally {
       await this.#lives.end();
       await this.#host.close().catch(() => {});
@@ -295,6 +301,14 @@ export class Sandbox implements Environment {
     }
   }
 
+  /** For who only observes it: what can be told of the present without a snapshot or a dump. */
+  async present(): Promise<Present> {
+    await this.#lives.revive();
+    this.#written.clear();
+    const { alive } = this.#lives;
+    return { live: this.#layers.live(), processes: await presentProcesses(this.#plan, alive) };
+  }
+
   #options(): SandboxOptions {
     const { network, rootfs, mounts, hide, limits, noNewPrivs, trackMemory } = this.#place;
     return { network, rootfs, mounts, hide, limits, noNewPrivs, trackMemory };
@@ -302,7 +316,7 @@ export class Sandbox implements Environment {
 
   /** A state without processes needs no capture: the live folder stays. */
   async #park(): Promise<void> {
-    const runs = this.#plan.group.processes().length > 1;
+    const runs = this.#place.observes !== true && this.#plan.group.processes().length > 1;
     const parked = runs
       ? await this.#capture().then(
           ({ manifest }) => manifest,
