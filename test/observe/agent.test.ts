@@ -128,5 +128,6 @@ test("a signal to us reaches the agent, and the table comes behind its end", asy
   running.child.kill("SIGTERM");
   const ran = await running.ended;
   expect(ran.status).toBe(143);
-  expect(ran.stderr).toMatch(/^Observed 3 turns/);
+  // The signal may come before the third was told.
+  expect(ran.stderr).toMatch(/^Observed [23] turns/);
 });
