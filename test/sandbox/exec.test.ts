@@ -247,6 +247,12 @@ describe.skipIf(lacking(...needed))("commands", () => {
     for (const [n, shell] of names.entries()) expect(await says("echo $v", { shell })).toBe(`${n}`);
   });
 
+  test("how a command ended its shell is told as the shell said it, however often", async () => {
+    const shell = fresh();
+    for (let i = 0; i < 150; i++)
+      expect(await exec("kill -TERM $$", shell), `${i}`).toMatchObject({ exitCode: null, signal: "SIGTERM" });
+  });
+
   test("a command that removes the folder of the sandbox's own is told so, and the next ones run", async () => {
     expect(await codeOf(exec("rm -rf /run/agentrewind/calls", { timeoutMs: 10_000 }))).toBe("COMMAND_FAILED");
     expect(await says("echo ok")).toBe("ok");

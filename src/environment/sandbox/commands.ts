@@ -187,6 +187,9 @@ export class SandboxCommands {
       if (end !== undefined) return end;
       // The command ended its shell: how is what the root wrote down.
       const ended = shell.call.end();
+      // What the shell itself said of it may have come between both looks.
+      const said = ended === undefined ? undefined : call.endInShell();
+      if (said !== undefined) return said;
       if (ended !== undefined) lost = true;
       return ended;
     };

@@ -114,10 +114,22 @@ export class RunFolder {
     const found = this.#unlessAbsent((root) => this.#native.stat(root, bytes(path)));
     const [entry] = found == null ? [] : decodeEntries(found);
     if (entry === undefined) return;
-    if (isDirectory(entry)) for (const name of this.names(path)) this.remove(`${path}/${name}`);
-    this.#unlessAbsent((root) =>
-      isDirectory(entry) ? this.#native.removeDirectory(root, bytes(path)) : this.#native.unlink(root, bytes(path)),
-    );
+    if (isDirectory(entry)) this.#removeFolder(path);
+    else this.#unlessAbsent((root) => this.#native.unlink(root, bytes(path)));
+  }
+
+  /** What ended in there may still be written down meanwhile. */
+  #removeFolder(path: string): void {
+    for (let tries = 1; ; tries++) {
+      for (const name of this.names(path)) this.remove(`${path}/${name}`);
+      try {
+        this.#unlessAbsent((root) => this.#native.removeDirectory(root, bytes(path)));
+        return;
+      } catch (error) {
+        if (systemCode(error) !== "ENOTEMPTY") throw error;
+        if (tries === mostTries) throw busyError(error);
+      }
+    }
   }
 
   #withRoot<T>(work: (root: number) => T): T {
@@ -167,6 +179,14 @@ export class RunFolder {
     }
   }
 }
+
+const mostTries = 20;
+
+const busyError = (cause: unknown): RewindError =>
+  new RewindError("COMMAND_FAILED", "Something in the sandbox keeps making files below /run/agentrewind.", {
+    hint: "End it: that folder is the sandbox's own.",
+    cause,
+  });
 
 export const goneError = (cause?: unknown): RewindError =>
   new RewindError("COMMAND_FAILED", "A command removed or replaced /run/agentrewind, through which commands are run.", {
