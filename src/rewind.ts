@@ -15,6 +15,7 @@ import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { effectRules } from "./session/effect-rules.ts";
+import { markGone, newestPair } from "./session/gone.ts";
 import { manifestOf } from "./session/move.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { keepUnrecorded, recover } from "./session/recover.ts";
@@ -126,11 +127,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
       running: new Set(),
       toolsBegun: new Map(),
       persisting: new Map(),
-      standsAt: { checkpoint: null },
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),
-      gone: undefined,
       track(work) {
         persisting.add(work);
         const done = (): void => void persisting.delete(work);
@@ -146,13 +145,11 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     await markLost(deps);
     await recover(deps);
     const newest = newestPair(deps);
+    let left: CheckpointRow | undefined;
     const wentBack = await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
-      if (newest !== undefined) keepUnrecorded(deps, newest, found);
+      if (newest !== undefined) left = keepUnrecorded(deps, newest, found);
     });
-    if (wentBack === true && newest !== undefined) {
-      deps.standsAt.checkpoint = newest.id;
-      deps.gone = { checkpoint: newest.id, since: new Set() };
-    }
+    if (wentBack === true && newest !== undefined) markGone(deps, newest, left);
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */
@@ -290,10 +287,6 @@ async function openIn(store: Store, workspace: string, chosen: Chosen): Promise<
     throw asWriteFailure(error, "the store");
   }
 }
-
-/** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-const newestPair = ({ catalog }: SessionDeps): CheckpointRow | undefined =>
-  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
 
 const nothingToApply = (): RewindError =>
   new RewindError("NOT_AVAILABLE", "This environment works in the workspace itself: there is nothing to bring back.", {

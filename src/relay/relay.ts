@@ -85,6 +85,8 @@ export class Relay {
       const result = recorded && this.#format.result(call, textOfResult(recorded.value), true);
       if (result !== undefined) items.push(result);
     }
+    // Those without a result are for the caller to make.
+    this.#thread.runsAgain(open.map(({ id }) => id));
     return items;
   }
 
@@ -141,8 +143,10 @@ export class Relay {
       const reply = request.again(logged.raw);
       const dropped = new Set(logged.dropped);
       this.#open = openReply(this.#format, name, logged.anchor, reply.items, dropped);
+      if (logged.isLast) this.#thread.runsAgain(this.#callsOf(reply));
       return { reply, dropped };
     }
+    if (this.#thread.lacks) this.#thread.runsAgain(this.#log.recordedCalls());
     let { conversation, cut } = await this.#place.begin(request, name, await this.#known(), this.#open !== undefined);
     for (let owned = 0; ; ) {
       request.signal?.throwIfAborted();
@@ -186,6 +190,7 @@ export class Relay {
             },
           );
           this.#open = openReply(this.#format, name, anchor ?? null, reply.items, relayed.dropped);
+          this.#thread.runsAgain(this.#callsOf(reply));
           const reached = conversation;
           this.#thread.reached(() => contextOf(this.#format, reached));
           return relayed;
@@ -198,6 +203,8 @@ export class Relay {
       }
     }
   }
+
+  #callsOf = ({ items }: ModelReply): string[] => items.flatMap((item) => this.#format.calls(item)).map(({ id }) => id);
 
   async #receive<Reply extends ModelReply>(
     conversation: Conversation,

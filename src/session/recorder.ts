@@ -12,6 +12,7 @@ import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
 import { cleanActivity } from "./clean.ts";
 import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps, StoredContext } from "./deps.ts";
+import { giveFiles } from "./gone.ts";
 import { captureLate, reasonOf } from "./late-capture.ts";
 import { noActivity } from "./move.ts";
 import { persist, persisted } from "./persist.ts";
@@ -130,7 +131,7 @@ export class Recorder {
       request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
-    if (captured !== null) this.#deps.standsAt.checkpoint = null;
+    if (request.kind === "explicit" && thread.gone !== null) giveFiles(this.#deps, thread.id, row);
     // What was not captured are the files as they are all the same: states that wait belong to it, and cannot be returned to with it.
     if (captured !== null || failure instanceof NotCaptured) describeFiles(this.#deps, thread.id, row);
     return row;
