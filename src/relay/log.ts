@@ -138,6 +138,12 @@ export class Log {
     return this.#journal.put({ [toolKey(name, call)]: { value } }, { ofTools: true });
   }
 
+  /** Of the newest reply, what the caller was given. */
+  openItems(): Item[] {
+    const { entries = [] } = this.latest() ?? {};
+    return entries.flatMap(({ own, item }) => (own === null && item !== undefined ? [item] : []));
+  }
+
   /** Calls of the newest reply whose results are recorded. */
   recordedCalls(): string[] {
     const name = this.latestName();

@@ -45,6 +45,8 @@ export class Relay {
   readonly #place: Place;
   #last: Conversation | undefined;
   #open: OpenReply | undefined;
+  /** Of an earlier process, what may be open still. */
+  #left: OpenReply | undefined;
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayOptions) {
@@ -102,6 +104,7 @@ export class Relay {
   ): Promise<Result | string> {
     const open = this.#open;
     const call = open?.claim(tool, args, id);
+    if (open === undefined) this.#runsBeforeAsked(tool, args, id);
     if (open === undefined || call === undefined) return run(args);
     const recorded = this.#log.toolResult(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
@@ -122,6 +125,14 @@ export class Relay {
     } finally {
       running();
     }
+  }
+
+  /** A caller that has kept its list in an earlier process goes on with the calls that were open. */
+  #runsBeforeAsked(tool: string, args: unknown, id: string | undefined): void {
+    if (!this.#thread.lacks) return;
+    this.#left ??= openReply(this.#format, "", null, this.#log.openItems(), new Set());
+    const call = this.#left.claim(tool, args, id);
+    if (call !== undefined) this.#thread.runsAgain([call.id]);
   }
 
   /**

@@ -86,7 +86,11 @@ function knownOf(deps: SessionDeps, thread: ThreadRow, boundaries: Iterable<Boun
 }
 
 /** Of tools, behind the head, where the messages stand there. */
-export function resultsSince(deps: SessionDeps, thread: ThreadRow, boundaries: Iterable<Boundary>): readonly Boundary[] {
+export function resultsSince(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  boundaries: Iterable<Boundary>,
+): readonly Boundary[] {
   const { known, results } = knownOf(deps, thread, boundaries);
   const isHead = known !== undefined && (known.id === thread.head || known.id === standing(deps, thread.head)?.id);
   return isHead ? results : [];

@@ -179,7 +179,8 @@ export async function alignPosition(
   const elsewhere = Object.keys(position).some((name) => (place.at[name] ?? position[name]) !== position[name]);
   const stateName = inwards(position)[0] as string;
   const gone = place.gone?.includes(stateName) === true;
-  const target = (stays && !elsewhere) || gone || place.waiting.includes(stateName) ? undefined : innermost(deps, thread, position);
+  const target =
+    (stays && !elsewhere) || gone || place.waiting.includes(stateName) ? undefined : innermost(deps, thread, position);
   const pending = undelivered(deps, thread);
   const stand = (touched: boolean): void => {
     const now = catalog.place(thread.id) ?? nowhere;

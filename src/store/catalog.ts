@@ -2,10 +2,10 @@
 import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
 import { type KnownEffects, knownWith, openEffects } from "./effects.ts";
-import { openHolder } from "./holder.ts";
-import { checkpointSelect, openLines } from "./lines.ts";
 import { openGone } from "./gone.ts";
+import { openHolder } from "./holder.ts";
 import { openJournal } from "./journal.ts";
+import { checkpointSelect, openLines } from "./lines.ts";
 import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
