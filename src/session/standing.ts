@@ -122,6 +122,7 @@ export class Standing {
 
   /** The results of these calls come from this process: what they did is there. */
   runsAgain(calls: readonly string[]): void {
+    this.#deps.assertOpen();
     const { thread } = this.#tree;
     if (thread !== undefined && thread.gone !== null) this.#deps.catalog.addAgain(thread.id, calls);
   }

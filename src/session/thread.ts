@@ -413,6 +413,7 @@ export class Thread {
 
   /** For adapters: whether the environment has ended with an earlier owner, and its conversation may know of more than is there. */
   get lacks(): boolean {
+    this.#deps.assertOpen();
     return (this.#tree.thread?.gone ?? null) !== null;
   }
 

@@ -9,7 +9,7 @@ import { type Given, openOwner } from "./owner.ts";
 
 const given = JSON.parse(process.argv[2] as string) as Given;
 const owner = await openOwner(given);
-const run = ["langchain", "langgraph", "deepagents", "nodes"].includes(given.kind) ? graphOf(owner) : loopOf(owner);
+const run = /^(langchain|langgraph|deepagents|nodes)/.test(given.kind) ? graphOf(owner) : loopOf(owner);
 
 type Refusal = Pick<RewindError, "code" | "message" | "hint" | "details">;
 

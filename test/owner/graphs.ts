@@ -98,10 +98,9 @@ export function graphOf(owner: Owner): () => Promise<void> {
     if (kind === "langgraph") return graph() as unknown as App;
     const rw = rewindMiddleware(rewind);
     const given = { model, tools, middleware: [rw], checkpointer: saver };
-    const agent =
-      kind === "deepagents"
-        ? rw.attach(createDeepAgent({ ...given, backend: rewindBackend(rewind) } as never))
-        : rw.attach(createAgent(given));
+    const agent = kind.startsWith("deepagents")
+      ? rw.attach(createDeepAgent({ ...given, backend: rewindBackend(rewind) } as never))
+      : rw.attach(createAgent(given));
     return agent.graph as unknown as App;
   }
 

@@ -5,11 +5,11 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ModelServer, startModelServer } from "agentrewind/conformance";
+import { type ChatRequest, type ModelServer, startModelServer } from "agentrewind/conformance";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacking } from "../capabilities.ts";
 import { type Bundle, bundle } from "../helpers/bundle.ts";
-import { allText, call, calls } from "../langchain/harness.ts";
+import { allText, call, calls, textOfMessage } from "../langchain/harness.ts";
 import { needed } from "../sandbox/machine.ts";
 import type { Given } from "./owner.ts";
 
@@ -23,7 +23,15 @@ let base: string;
 let server: ModelServer;
 /** Texts of each turn. */
 let plan: string[][];
+/** A subagent does it. */
+let delegates: boolean;
 let agent: Bundle;
+const task = call("task", { description: "SUBTASK", subagent_type: "general-purpose" });
+const asked = ({ messages }: ChatRequest): string =>
+  messages
+    .filter(({ role }) => role === "user")
+    .map(textOfMessage)
+    .join("\n");
 
 /** In a result, or in what a rewind told of the world. */
 const isKnown = (all: string, text: string): boolean =>
@@ -35,12 +43,15 @@ beforeAll(async () => {
 afterAll(() => agent.remove());
 beforeEach(async () => {
   plan = [["one"], ["two"], ["three"]];
+  delegates = false;
   base = mkdtempSync(join(tmpdir(), "arw-owner-"));
   mkdirSync(join(base, "work"));
   server = await startModelServer({
     latencyMs: 5,
     decide(request) {
       const all = allText(request);
+      if (delegates && !asked(request).includes("SUBTASK"))
+        return all.includes("end") ? { content: "over" } : calls(task);
       const next = plan.find((turn) => turn.some((text) => !isKnown(all, text)));
       if (next === undefined) return { content: "end" };
       return calls(...next.map((text) => call(text.startsWith("send") ? "send" : "note", { text })));
@@ -192,6 +203,27 @@ describe.skipIf(lacking(...needed))("in a sandbox, which ends with its owner", (
       expectWhole(told);
     },
   );
+
+  test.each([{ killIn: "two" }, { killStored: "two" }])(
+    "a subagent that has results, none of which a pair holds, is not gone on with: its task begins again (%o)",
+    async (moment) => {
+      delegates = true;
+      const asked = { kind: "deepagents subagent", environment, ...moment } as const;
+      expect(await start(asked)).toBe("killed");
+      const { refused, log } = await resumed(asked);
+      expect([refused?.code, log]).toEqual(["PAIR_DIVERGED", [""]]);
+      const told = await resumed({ ...asked, choice: "back" });
+      expect(told.log).toEqual(texts());
+    },
+  );
+
+  test("a subagent that has none begins again by itself", async () => {
+    delegates = true;
+    const asked = { kind: "deepagents subagent", environment, killIn: "one" } as const;
+    expect(await start(asked)).toBe("killed");
+    const told = await resumed(asked);
+    expect([told.refused, told.log]).toEqual([null, texts()]);
+  });
 
   test.each(["two", "pending two"])("nodes of one's own: their results are stored (%s)", async (killStored) => {
     plan = [["one"], ["two", "late three"], ["four"]];
