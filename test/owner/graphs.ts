@@ -109,6 +109,7 @@ export function graphOf(owner: Owner): () => Promise<void> {
   const begin = { messages: [{ role: "user", content: "go" }] };
   return async () => {
     const { createdAt } = await app.getState(config);
-    await app.invoke(createdAt === undefined ? begin : null, config);
+    const said = owner.says === undefined ? null : { messages: [{ role: "user", content: owner.says }] };
+    await app.invoke(createdAt === undefined ? begin : said, config);
   };
 }

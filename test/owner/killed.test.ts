@@ -167,6 +167,17 @@ describe.skipIf(lacking(...needed))("in a sandbox, which ends with its owner", (
     });
   });
 
+  test.each(["langchain", "langgraph"])("%s: a new message of the person changes nothing of that", async (kind) => {
+    const asked = { kind, environment, killStored: "two" } as const;
+    expect(await start(asked)).toBe("killed");
+    const says = "and more";
+    for (let time = 0; time < 2; time++)
+      expect((await resumed({ ...asked, says })).refused?.code).toBe("PAIR_DIVERGED");
+    const told = await resumed({ ...asked, choice: "back" });
+    expectWhole(told);
+    expect(toldLast()).toContain(says);
+  });
+
   // Of a tool that is not wrapped nothing is recorded.
   test.each(keep.filter((kind) => !kind.includes("bare")))(
     "%s: what nothing takes back is done once, and told behind the way back",

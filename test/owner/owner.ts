@@ -13,6 +13,8 @@ export interface Given {
   readonly killIn?: string;
   /** The process ends when whoever keeps the conversation has stored this text, once. */
   readonly killStored?: string;
+  /** The run that resumes brings a message of the person. */
+  readonly says?: string;
   /** What is done where the conversation is refused. */
   readonly choice?: "back" | "files" | "stay";
   /** Every turn is captured, or none. */

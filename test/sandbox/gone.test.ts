@@ -42,7 +42,7 @@ const put = (thread: string, key: string): Step => ({ op: "put", thread, key });
 const log = async (rewind: Rewind): Promise<string> => (await rewind.environment.exec("cat log")).stdout;
 
 describe.skipIf(lacking(...needed))("killed behind the newest pair of two threads", () => {
-  test("recorded results: those of both behind it are gone, those before it are not", async () => {
+  test("F-75: recorded results: those of both behind it are gone, those before it are not", async () => {
     const rewind = await killedBehind([
       ...[turn("a", "a0"), turn("b", "b0"), put("b", "before"), turn("a", "a1")],
       ...[put("a", "behind"), put("b", "behind")],
@@ -101,7 +101,7 @@ describe.skipIf(lacking(...needed))("killed behind the newest pair of two thread
 });
 
 describe.skipIf(lacking(...needed))("killed behind the newest pair of one thread", () => {
-  test("results of calls that run again are accepted, those of others are not, also behind a close", async () => {
+  test("F-75: results of calls that run again are accepted, those of others are not, also behind a close", async () => {
     const place = makePlace();
     const rewind = await killedBehind([turn("t", "m0"), tool("t", "m0", "echo 1 >> log")], {}, place);
     const thread = rewind.thread("t");
