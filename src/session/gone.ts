@@ -31,7 +31,7 @@ export function markGone(deps: SessionDeps, newest: CheckpointRow, found: Checkp
     behind,
     ahead.map((thread) => ({
       thread: thread.id,
-      gone: { checkpoint: newest.id, found: found?.id ?? null, again: [] },
+      gone: { checkpoint: newest.id, found: foundFor(thread, newest, found), again: [] },
       place: placeWithout(thread),
     })),
   );
@@ -45,6 +45,13 @@ function isAhead(deps: SessionDeps, thread: ThreadRow, newest: CheckpointRow, be
   // Nobody tells when its tools run.
   const tools = decision(deps, head)?.tools;
   return tools !== "none" && tools !== "waiting";
+}
+
+/** The files that the thread's conversation knows of: an owner that was killed before it had all of them again may have left others. */
+function foundFor(thread: ThreadRow, newest: CheckpointRow, found: CheckpointRow | undefined): number | null {
+  const before = goneOf(thread);
+  if (before === undefined) return found?.id ?? null;
+  return before.checkpoint === newest.id && before.again.length === 0 ? before.found : null;
 }
 
 /** States that tools led to, and that wait for their files, get none. */
@@ -61,18 +68,19 @@ function placeWithout(thread: ThreadRow): Place | null {
 export function requireThere(deps: SessionDeps, thread: ThreadRow, results: readonly Boundary[]): void {
   const gone = goneOf(thread);
   if (gone === undefined) return;
-  if (!results.every(({ call }) => call !== undefined && gone.again.includes(call))) throw isGone(deps, thread, gone);
+  if (!results.every(({ call }) => call !== undefined && gone.again.includes(call)))
+    throw beganAgain(deps, thread, gone);
 }
 
 /** @throws PAIR_DIVERGED where the head itself lies behind what the environment began again with */
 export function requireTogether(deps: SessionDeps, thread: ThreadRow): void {
   const gone = goneOf(thread);
   const head = thread.head === null ? undefined : deps.catalog.checkpoint(thread.head);
-  if (gone !== undefined && head?.state === "not-restorable") throw isGone(deps, thread, gone);
+  if (gone !== undefined && head?.state === "not-restorable") throw beganAgain(deps, thread, gone);
 }
 
 /** The environment is not, and cannot be brought, where this conversation stands. */
-export function isGone(deps: SessionDeps, thread: ThreadRow, gone: Gone): RewindError {
+export function beganAgain(deps: SessionDeps, thread: ThreadRow, gone: Gone): RewindError {
   const { catalog } = deps;
   const head = catalog.checkpoint(thread.head as number) as CheckpointRow;
   const stands = catalog.checkpoint(gone.checkpoint);
@@ -81,18 +89,26 @@ export function isGone(deps: SessionDeps, thread: ThreadRow, gone: Gone): Rewind
   const isOwn = stands?.thread === thread.id && catalog.isAncestor(stands.id, head.id);
   const environment = stands === undefined ? null : checkpointId(stands);
   const where = isOwn ? environment : environment && `${environment} of thread "${stands?.thread_name}"`;
+  const ownBefore = (): CheckpointRow | undefined => catalog.lineage(head.id).find((row) => row.id < gone.checkpoint);
+  const target = isOwn ? stands : ownBefore();
   const files = found?.thread === thread.id ? checkpointId(found) : null;
   return new RewindError(
     "PAIR_DIVERGED",
     `The conversation went on from ${conversation}, but what was done since ${isOwn && environment !== conversation ? environment : "then"} was not captured: the environment ended with its process, and began again at ${where ?? "an older checkpoint"}.`,
     {
-      hint: `${wayBack(deps, thread, isOwn && stands ? stands : head, !isOwn)} ${files === null ? "" : `To go on with the conversation on the files as they were left, without their processes, rewind to ${files} with scope "environment". `}To go on with it on what is there now, make a checkpoint.`,
+      hint: `${wayBack(deps, thread, target, !isOwn)} ${files === null ? "" : `To go on with the conversation on the files as they were left, without their processes, rewind to ${files} with scope "environment". `}To go on with it on what is there now, make a checkpoint.`,
       details: { conversation, environment: isOwn ? environment : null, files },
     },
   );
 }
 
-function wayBack(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow, contextAlone: boolean): string {
+function wayBack(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  target: CheckpointRow | undefined,
+  contextAlone: boolean,
+): string {
+  if (target === undefined) return "Begin a new thread.";
   const how = [contextAlone ? 'with scope "context"' : "", crosses(deps, thread, target) ? "with `crossEffects`" : ""];
   const words = how.filter((text) => text !== "").join(" and ");
   return `Rewind the thread to ${checkpointId(target)}${words === "" ? "" : `, ${words}`}: it is told what was done in the world.`;
@@ -111,7 +127,7 @@ function crosses(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): b
 /** The framework stands at a state whose files are gone. */
 export function noFiles(deps: SessionDeps, thread: ThreadRow): RewindError {
   const gone = goneOf(thread);
-  if (gone !== undefined) return isGone(deps, thread, gone);
+  if (gone !== undefined) return beganAgain(deps, thread, gone);
   return new RewindError(
     "NOT_RESTORABLE",
     "The files of this state were not captured: the environment ended with its process.",

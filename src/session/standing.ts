@@ -7,7 +7,7 @@ import { alignThread, resultsSince } from "./align.ts";
 import { alignToStart } from "./align-start.ts";
 import type { Aligned, Boundary } from "./alignment.ts";
 import type { BegunTools, SessionDeps } from "./deps.ts";
-import { goneOf, isGone, unaskedCall } from "./gone.ts";
+import { goneOf, beganAgain, unaskedCall } from "./gone.ts";
 import { hasTools, manifestOf } from "./move.ts";
 import { requireOthersKept } from "./others.ts";
 import { alignPosition, checkoutPosition, moveInPlace, type Position } from "./places.ts";
@@ -117,7 +117,7 @@ export class Standing {
     // Behind an explicit checkpoint nobody says whether tools ran.
     if (head.kind === "turn" ? !hasTools(head) : gone.found === null) return;
     const { name } = await this.#deps.objects.use(() => this.#recorder.storeContext(thread, context));
-    if (name !== head.context) throw isGone(this.#deps, thread, gone);
+    if (name !== head.context) throw beganAgain(this.#deps, thread, gone);
   }
 
   /** The results of these calls come from this process: what they did is there. */
@@ -176,7 +176,7 @@ export class Standing {
       // Another process died inside of its tools.
       if (await goesOn()) {
         const gone = goneOf(thread);
-        if (gone !== undefined) throw isGone(this.#deps, thread, gone);
+        if (gone !== undefined) throw beganAgain(this.#deps, thread, gone);
         catalog.toolEnded(row.id);
         return undefined;
       }
@@ -195,7 +195,7 @@ export class Standing {
     const gone = goneOf(thread);
     if (gone === undefined || thread.head === null) return;
     const hadEnded = this.#deps.catalog.checkpoint(thread.head)?.tools === "ran";
-    if (hadEnded && !gone.again.includes(unaskedCall)) throw isGone(this.#deps, thread, gone);
+    if (hadEnded && !gone.again.includes(unaskedCall)) throw beganAgain(this.#deps, thread, gone);
     this.#deps.catalog.addAgain(thread.id, [unaskedCall]);
   }
 

@@ -16,7 +16,6 @@ export function openGone({ get, run, transaction }: Statements, environment: str
     return text === null ? undefined : (JSON.parse(text) as Gone);
   };
   return {
-    goneOf,
     /** One transaction. @param behind the checkpoint at which the environment began again, and those of its timeline behind that */
     markGone(behind: readonly number[], threads: readonly NewGone[]): void {
       transaction(() => {

@@ -11,12 +11,7 @@ import { needed } from "./machine.ts";
 
 const sandbox = { environment: "sandbox", sandbox: { network: "own" } } as const;
 
-async function killedBehind(
-  steps: readonly Step[],
-  more: Partial<OpenOptions> = {},
-  place: Place = makePlace(),
-): Promise<Rewind> {
-  const options = { ...sandbox, ...more };
+async function killBehind(place: Place, steps: readonly Step[], options: Partial<OpenOptions>): Promise<void> {
   const owner = startSteps({ ...place, options }, [{ op: "open" }, ...steps, { op: "hold" }]);
   for await (const line of createInterface({ input: owner.stdout as NodeJS.ReadableStream })) {
     if (line.includes('"holding"')) break;
@@ -24,6 +19,15 @@ async function killedBehind(
   }
   owner.kill("SIGKILL");
   await once(owner, "exit");
+}
+
+async function killedBehind(
+  steps: readonly Step[],
+  more: Partial<OpenOptions> = {},
+  place: Place = makePlace(),
+): Promise<Rewind> {
+  const options = { ...sandbox, ...more };
+  await killBehind(place, steps, options);
   return useRewind(place, options);
 }
 
@@ -96,7 +100,13 @@ describe.skipIf(lacking(...needed))("killed behind the newest pair of two thread
     );
     expect((await rewind.environment.exec("cat log; echo $v")).stdout).toBe("1\nkept\n");
     expect((await rewind.thread("a").align([m("a")])).status).toBe("new");
-    expect(await codeOf(rewind.thread("b").align([m("b0")]))).toBe("PAIR_DIVERGED");
+    const b = rewind.thread("b");
+    await expect(b.align([m("b0")])).rejects.toMatchObject({
+      code: "PAIR_DIVERGED",
+      hint: expect.stringMatching(/^Rewind the thread to c0, with scope "context": /),
+    });
+    await b.rewind({ to: "c0", scope: "context", delivery: "returned" });
+    await (await b.beginTurn({ messages: ["b", "told"] })).gate({ tools: false });
   });
 });
 
@@ -113,6 +123,20 @@ describe.skipIf(lacking(...needed))("killed behind the newest pair of one thread
     const again = (await useRewind(place, sandbox)).thread("t");
     expect((await again.align([result("one"), m("m0")])).status).toBe("current");
     expect(await codeOf(again.align([result("two"), result("one"), m("m0")]))).toBe("PAIR_DIVERGED");
+  });
+
+  test("the files that were left are offered also when an owner that did nothing is killed behind that", async () => {
+    const place = makePlace();
+    await killBehind(place, [turn("t", "m0"), tool("t", "m0", "echo 1 >> log")], sandbox);
+    await killBehind(place, [], sandbox);
+    const rewind = await useRewind(place, sandbox);
+    const thread = rewind.thread("t");
+    await expect(thread.align([result("k"), m("m0")])).rejects.toMatchObject({
+      details: { conversation: "c0", environment: "c0", files: "c1" },
+    });
+    await thread.rewind({ to: "c1", scope: "environment", delivery: "returned" });
+    expect(await log(rewind)).toBe("1\n");
+    expect((await thread.align([result("k"), m("m0")])).status).toBe("current");
   });
 
   test("what was recorded before a rewind is not gone: what it told of had been left", async () => {
