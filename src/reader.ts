@@ -196,10 +196,8 @@ function readingDeps(catalog: Catalog, objects: Objects, environment: Environmen
     running: new Set(),
     toolsBegun: new Map(),
     persisting: new Map(),
-    standsAt: { checkpoint: null },
     restoresChannels: new Map(),
     reached: new Map(),
-    gone: undefined,
     track: () => {},
     assertOpen() {
       throw new RewindError("CLOSED", "The store was opened for reading.", { hint: "Open it with openRewind." });

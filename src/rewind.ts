@@ -16,7 +16,8 @@ import { asFindings, orphansOf } from "./orphans.ts";
 import { performControl } from "./session/control.ts";
 import type { SessionDeps } from "./session/deps.ts";
 import { effectRules } from "./session/effect-rules.ts";
-import { manifestOf, newestPair } from "./session/move.ts";
+import { markGone, newestPair } from "./session/gone.ts";
+import { manifestOf } from "./session/move.ts";
 import { observing as refusedObserving } from "./session/observer.ts";
 import { type Pruned, type PruneRequest, pruneCheckpoints } from "./session/prune.ts";
 import { keepUnrecorded, recover } from "./session/recover.ts";
@@ -31,6 +32,7 @@ import { defaultStorePath } from "./store/layout.ts";
 import { softLimitOf, warnAbove } from "./store/limit.ts";
 import { type Lock, lockOf, seizeLock, takeLock } from "./store/lock.ts";
 import { giveReserve } from "./store/reserve.ts";
+import type { CheckpointRow } from "./store/rows.ts";
 import { openStore, type Store } from "./store/store.ts";
 import { environmentsOf, findEnvironment, findOrMakeEnvironment, findOrMakeWorkspace } from "./store/workspaces.ts";
 import { onTerminate } from "./terminate.ts";
@@ -150,11 +152,9 @@ async function openIn(store: Store, workspace: string, chosen: Chosen, observing
       running: new Set(),
       toolsBegun: new Map(),
       persisting: new Map(),
-      standsAt: { checkpoint: null },
       summarizeLessons: chosen.lessons?.summarize,
       restoresChannels: new Map(),
       reached: new Map(),
-      gone: undefined,
       track(work) {
         persisting.add(work);
         const done = (): void => void persisting.delete(work);
@@ -170,13 +170,11 @@ async function openIn(store: Store, workspace: string, chosen: Chosen, observing
     await markLost(deps);
     await recover(deps);
     const newest = newestPair(deps);
+    let left: CheckpointRow | undefined;
     const wentBack = await environment.resume?.(newest === undefined ? null : manifestOf(newest), (found) => {
-      if (newest !== undefined) keepUnrecorded(deps, newest, found);
+      if (newest !== undefined) left = keepUnrecorded(deps, newest, found);
     });
-    if (wentBack === true && newest !== undefined) {
-      deps.standsAt.checkpoint = newest.id;
-      deps.gone = { checkpoint: newest.id, since: new Set() };
-    }
+    if (wentBack === true && newest !== undefined) markGone(deps, newest, left);
 
     const threads = new Map<string, Thread>();
     /** The thread as its adapter opened it, for who asks by name alone: contexts come back as the framework's own messages. */

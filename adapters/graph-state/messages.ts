@@ -22,7 +22,9 @@ export function boundariesOf(messages: readonly BaseMessage[]): Iterable<Boundar
       for (let at = messages.length - 1; at >= 0; at--) {
         const message = messages[at] as BaseMessage;
         const anchor = anchors[at];
-        if (anchor !== undefined) yield { anchor, tool: message.getType() === "tool", ...returnedToOf(message) };
+        if (anchor === undefined) continue;
+        const call = ToolMessage.isInstance(message) ? message.tool_call_id : undefined;
+        yield { anchor, tool: message.getType() === "tool", call, ...returnedToOf(message) };
       }
     },
   };

@@ -23,6 +23,7 @@ export async function runToolCall<Result>({
   run,
 }: ToolCallRun<Result>): Promise<Result | ToolMessage> {
   const { name, id = "" } = call;
+  thread.runsAgain([id]);
   if (name === rewindTool.name) {
     const parsed = rewindTool.schema.safeParse(call.args);
     if (!parsed.success) return refusal(badArguments(), name, id);

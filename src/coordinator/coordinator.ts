@@ -9,6 +9,8 @@ const idleMs = 100;
 export interface Coordinator {
   /** Runs `work` when no capture, restore or other exclusive work runs. */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
+  /** Whether exclusive work runs or waits. */
+  isBusy(): boolean;
   /**
    * As `exclusive`, but not while a tool runs: what a tool writes after a restore would belong to no pair. Ends the tools that may be ended.
    * @throws INSIDE_TOOL from inside of a tool, which would wait for itself
@@ -147,6 +149,7 @@ export function makeCoordinator(
 
   return {
     exclusive,
+    isBusy: () => ahead > 0,
     betweenTools,
     requireOutside,
     enter,

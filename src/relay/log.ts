@@ -31,6 +31,8 @@ const digestOf = remembered(digest);
 export interface ReplayedReply extends LoggedReply {
   /** Tools of which nothing is recorded will run again: the files must be where they were. */
   readonly places: boolean;
+  /** Nothing was recorded behind it. */
+  readonly isLast: boolean;
 }
 
 const latestKey = "latest";
@@ -77,7 +79,7 @@ export class Log {
       const isLast = !this.#next.has(name);
       const calls = this.#callsOf(reply);
       const untouched = isLast && calls.length > 0 && calls.every((call) => this.toolResult(name, call) === undefined);
-      return { ...reply, places: this.#reruns || untouched };
+      return { ...reply, places: this.#reruns || untouched, isLast };
     }
     if (expected !== undefined) throw this.#diverged(list, this.#get(expected) as LoggedReply);
     this.#replaying = false;
@@ -127,15 +129,29 @@ export class Log {
     return typeof name === "string" ? this.#get(name) : undefined;
   }
 
-  /** What a tool returned for a call of the reply to this request; undefined also where what it did is gone with a killed owner of the environment. */
+  /** What a tool returned for a call of the reply to this request. */
   toolResult(name: string, call: Call): { readonly value: unknown } | undefined {
-    const key = toolKey(name, call);
-    if (this.#journal.isGone(key)) return undefined;
-    return this.#journal.get(key) as { readonly value: unknown } | undefined;
+    return this.#journal.get(toolKey(name, call)) as { readonly value: unknown } | undefined;
   }
 
   putToolResult(name: string, call: Call, value: unknown): Promise<void> {
-    return this.#journal.put({ [toolKey(name, call)]: { value } });
+    return this.#journal.put({ [toolKey(name, call)]: { value } }, { ofTools: true });
+  }
+
+  /** Of the newest reply, what the caller was given. */
+  openItems(): Item[] {
+    const { entries = [] } = this.latest() ?? {};
+    return entries.flatMap(({ own, item }) => (own === null && item !== undefined ? [item] : []));
+  }
+
+  /** Calls of the newest reply whose results are recorded. */
+  recordedCalls(): string[] {
+    const name = this.latestName();
+    const reply = this.latest();
+    if (name === undefined || reply === undefined) return [];
+    return this.#callsOf(reply)
+      .filter((call) => this.toolResult(name, call) !== undefined)
+      .map(({ id }) => id);
   }
 
   /** The calls that are the caller's. */

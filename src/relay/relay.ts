@@ -45,6 +45,8 @@ export class Relay {
   readonly #place: Place;
   #last: Conversation | undefined;
   #open: OpenReply | undefined;
+  /** Of an earlier process, what may be open still. */
+  #left: OpenReply | undefined;
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayOptions) {
@@ -85,6 +87,8 @@ export class Relay {
       const result = recorded && this.#format.result(call, textOfResult(recorded.value), true);
       if (result !== undefined) items.push(result);
     }
+    // Those without a result are for the caller to make.
+    this.#thread.runsAgain(open.map(({ id }) => id));
     return items;
   }
 
@@ -100,6 +104,7 @@ export class Relay {
   ): Promise<Result | string> {
     const open = this.#open;
     const call = open?.claim(tool, args, id);
+    if (open === undefined) this.#runsBeforeAsked(tool, args, id);
     if (open === undefined || call === undefined) return run(args);
     const recorded = this.#thread.observed ? undefined : this.#log.toolResult(open.name, call);
     if (recorded !== undefined) return recorded.value as Result;
@@ -122,6 +127,14 @@ export class Relay {
     }
   }
 
+  /** A caller that has kept its list in an earlier process goes on with the calls that were open. */
+  #runsBeforeAsked(tool: string, args: unknown, id: string | undefined): void {
+    if (!this.#thread.lacks) return;
+    this.#left ??= openReply(this.#format, "", null, this.#log.openItems(), new Set());
+    const call = this.#left.claim(tool, args, id);
+    if (call !== undefined) this.#thread.runsAgain([call.id]);
+  }
+
   /**
    * One request of the caller: resolves with the reply that is the caller's. Requests wait for each other.
    * @throws HISTORY_UNKNOWN, and what `Thread.align` and `Turn.gate` throw
@@ -141,8 +154,10 @@ export class Relay {
       const reply = request.again(logged.raw);
       const dropped = new Set(logged.dropped);
       this.#open = openReply(this.#format, name, logged.anchor, reply.items, dropped);
+      if (logged.isLast) this.#thread.runsAgain(this.#callsOf(reply));
       return { reply, dropped };
     }
+    if (this.#thread.lacks) this.#thread.runsAgain(this.#log.recordedCalls());
     let { conversation, cut } = await this.#place.begin(request, name, await this.#known(), this.#open !== undefined);
     for (let owned = 0; ; ) {
       request.signal?.throwIfAborted();
@@ -186,6 +201,7 @@ export class Relay {
             },
           );
           this.#open = openReply(this.#format, name, anchor ?? null, reply.items, relayed.dropped);
+          this.#thread.runsAgain(this.#callsOf(reply));
           const reached = conversation;
           this.#thread.reached(() => contextOf(this.#format, reached));
           return relayed;
@@ -198,6 +214,8 @@ export class Relay {
       }
     }
   }
+
+  #callsOf = ({ items }: ModelReply): string[] => items.flatMap((item) => this.#format.calls(item)).map(({ id }) => id);
 
   async #receive<Reply extends ModelReply>(
     conversation: Conversation,

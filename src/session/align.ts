@@ -3,6 +3,7 @@ import { RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import type { Aligned, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
+import { requireThere, requireTogether } from "./gone.ts";
 import { hasTools } from "./move.ts";
 import { deliver, isTakenOver, undelivered } from "./pending.ts";
 import { replyName } from "./places.ts";
@@ -30,24 +31,7 @@ export async function alignThread(
   actions: AlignActions,
 ): Promise<Aligned> {
   const { catalog } = deps;
-  let known: CheckpointRow | undefined;
-  let toolsSince = false;
-  let behind = 0;
-  let justReturned = false;
-  for (const boundary of boundaries) {
-    known = catalog.checkpointByAnchor(thread.id, boundary.anchor);
-    if (known !== undefined) break;
-    known = catalog.stateNamed(thread.id, replyName(boundary.anchor));
-    if (known !== undefined) {
-      behind++;
-      break;
-    }
-    known = returnedTo(deps, thread, boundary);
-    justReturned = known !== undefined;
-    if (justReturned) break;
-    toolsSince ||= boundary.tool;
-    behind++;
-  }
+  const { known, results, behind, justReturned } = knownOf(deps, thread, boundaries);
   if (known === undefined) return { status: "new", epoch: catalog.epoch() };
 
   const pending = undelivered(deps, thread);
@@ -62,6 +46,7 @@ export async function alignThread(
   const checkpoint = checkpointId(known);
   if (known.id === thread.head || known.id === standing(deps, thread.head)?.id) {
     if (!placed) requireTogether(deps, thread);
+    requireThere(deps, thread, results);
     // Right behind a rewind no tool has run yet, and what it kept of somebody else's must stay.
     const wentBack =
       deps.observer === undefined &&
@@ -74,9 +59,47 @@ export async function alignThread(
     if (!wentBack || !(await actions.changedSince(known))) {
       return { status: "current", checkpoint, epoch: catalog.epoch() };
     }
-  } else if (toolsSince && !placed && deps.observer === undefined) throw diverged(deps, known, thread);
+  } else if (results.length > 0 && !placed && deps.observer === undefined) throw diverged(deps, known, thread);
   await actions.move(known, placed ? "context" : "both");
   return { status: "moved", checkpoint, epoch: catalog.epoch(), begins: "unseen" };
+}
+
+interface Known {
+  /** The newest checkpoint that the messages tell of. */
+  readonly known: CheckpointRow | undefined;
+  /** What is behind it: results of tools, and how many boundaries. */
+  readonly results: readonly Boundary[];
+  readonly behind: number;
+  /** A rewind put the newest message there, and nothing came behind it that is known. */
+  readonly justReturned: boolean;
+}
+
+function knownOf(deps: SessionDeps, thread: ThreadRow, boundaries: Iterable<Boundary>): Known {
+  const { catalog } = deps;
+  const results: Boundary[] = [];
+  let behind = 0;
+  for (const boundary of boundaries) {
+    const decided = catalog.checkpointByAnchor(thread.id, boundary.anchor);
+    if (decided !== undefined) return { known: decided, results, behind, justReturned: false };
+    const replied = catalog.stateNamed(thread.id, replyName(boundary.anchor));
+    if (replied !== undefined) return { known: replied, results, behind: behind + 1, justReturned: false };
+    const returned = returnedTo(deps, thread, boundary);
+    if (returned !== undefined) return { known: returned, results, behind, justReturned: true };
+    if (boundary.tool) results.push(boundary);
+    behind++;
+  }
+  return { known: undefined, results, behind, justReturned: false };
+}
+
+/** Of tools, behind the head, where the messages stand there. */
+export function resultsSince(
+  deps: SessionDeps,
+  thread: ThreadRow,
+  boundaries: Iterable<Boundary>,
+): readonly Boundary[] {
+  const { known, results } = knownOf(deps, thread, boundaries);
+  const isHead = known !== undefined && (known.id === thread.head || known.id === standing(deps, thread.head)?.id);
+  return isHead ? results : [];
 }
 
 function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): CheckpointRow | undefined {
@@ -87,25 +110,6 @@ function returnedTo(deps: SessionDeps, thread: ThreadRow, boundary: Boundary): C
 /** Where a framework is whose thread's head is `head`: explicit and safety checkpoints have no message of their own. */
 function standing(deps: SessionDeps, head: number | null): CheckpointRow | undefined {
   return deps.catalog.lineage(head).find((row) => row.anchor !== null);
-}
-
-/**
- * An environment that ended with its process began with an older checkpoint where the newest one has no state of it.
- * @throws PAIR_DIVERGED
- */
-export function requireTogether({ catalog, standsAt }: SessionDeps, { head }: ThreadRow): void {
-  const at = head === null ? undefined : catalog.checkpoint(head);
-  if (standsAt.checkpoint === null || at === undefined || at.state !== "not-restorable") return;
-  const environment = catalog.checkpoint(standsAt.checkpoint);
-  const [conversation, stands] = [checkpointId(at), environment === undefined ? null : checkpointId(environment)];
-  throw new RewindError(
-    "PAIR_DIVERGED",
-    `The conversation stands at ${conversation}, whose environment was not captured; it ended with its process and began again at ${stands ?? "an older checkpoint"}.`,
-    {
-      hint: `Rewind the thread to ${stands ?? "that one"}; or, to go on with the conversation on what is there now, make a checkpoint of it.`,
-      details: { conversation, environment: stands },
-    },
-  );
 }
 
 function diverged(deps: SessionDeps, known: CheckpointRow, thread: ThreadRow): RewindError {

@@ -6,6 +6,8 @@ export interface Boundary {
   readonly anchor: string;
   /** It is the result of a tool: the environment may have changed before it. */
   readonly tool: boolean;
+  /** Of a result: the id of the call that it answers. */
+  readonly call?: string | undefined;
   /** On the message that a rewind put there: the checkpoint to which it returned. */
   readonly returnedTo?: string;
 }

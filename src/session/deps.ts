@@ -30,13 +30,6 @@ export interface BegunTools {
   ended: boolean;
 }
 
-/** The environment was brought back to this checkpoint when it was opened: its owner had been killed, and what was done behind it went with the owner. */
-export interface Gone {
-  readonly checkpoint: number;
-  /** Keys of journals, by thread, under which something was put since. */
-  readonly since: Set<string>;
-}
-
 export interface SessionDeps {
   readonly catalog: Catalog;
   readonly objects: Objects;
@@ -59,8 +52,6 @@ export interface SessionDeps {
   readonly running: Set<number>;
   /** By thread: the checkpoint behind which tools of this process were entered last, and whether one of them has ended. */
   readonly toolsBegun: Map<number, BegunTools>;
-  /** The pair with which an environment that ended with its process began again, until it is captured or moved. */
-  readonly standsAt: { checkpoint: number | null };
   /** By checkpoint: resolves when both of its halves are on disk, while they are brought there. */
   readonly persisting: Map<number, Promise<unknown>>;
   /** Sums up lessons that have become too long to tell. */
@@ -69,7 +60,6 @@ export interface SessionDeps {
   readonly restoresChannels: Map<string, () => boolean>;
   /** By thread: where its conversation stands behind the model's last reply, for who leaves that state (`Thread.reached`). */
   readonly reached: Map<number, Reached>;
-  gone: Gone | undefined;
   /** `close` waits for work in the background that is given here. */
   readonly track: (work: Promise<unknown>) => void;
   /** @throws CLOSED */

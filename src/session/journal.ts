@@ -4,7 +4,7 @@ import type { SessionDeps } from "./deps.ts";
 import { jsonSerializer } from "./serializer.ts";
 import type { Tree } from "./tree.ts";
 
-type JournalDeps = Pick<SessionDeps, "catalog" | "objects" | "assertOpen" | "gone">;
+type JournalDeps = Pick<SessionDeps, "catalog" | "coordinator" | "objects" | "assertOpen">;
 
 export class Journal {
   readonly #deps: JournalDeps;
@@ -17,10 +17,11 @@ export class Journal {
 
   /**
    * Keeps JSON values under their keys, all or none, with the thread's head; what was under a key before is replaced. They survive a kill when this resolves.
+   * @param options.ofTools results of tools: where an environment ends with its owner and begins again at a pair from before what they did, nothing is kept of them
    * @throws DISK_FULL
    */
-  async put(values: Readonly<Record<string, unknown>>): Promise<void> {
-    const { catalog, objects, assertOpen, gone } = this.#deps;
+  async put(values: Readonly<Record<string, unknown>>, { ofTools = false } = {}): Promise<void> {
+    const { catalog, coordinator, objects, assertOpen } = this.#deps;
     assertOpen();
     await objects.use(async () => {
       const batch = objects.batch();
@@ -34,9 +35,12 @@ export class Journal {
         throw error;
       }
       await batch.commit();
-      const thread = this.#tree.made();
-      catalog.putJournal(thread.id, thread.head, names);
-      for (const [key] of names) gone?.since.add(keyIn(thread.id, key));
+      const store = async (): Promise<void> => {
+        const { id, head } = this.#tree.made();
+        catalog.putJournal({ thread: id, checkpoint: head, ofTools }, names);
+      };
+      // A pair of another thread that is being captured may have come too early for what the tool did: its result is put behind that.
+      await (ofTools && coordinator.isBusy() ? coordinator.exclusive(store) : store());
     });
   }
 
@@ -48,21 +52,8 @@ export class Journal {
     return row === undefined ? undefined : jsonSerializer.decode(objects.get(Buffer.from(row.value, "hex")));
   }
 
-  /**
-   * Whether what was done in the environment before the value was put is gone: its owner was killed before the next pair was captured, and the environment was
-   * brought back to the one before.
-   */
-  isGone(key: string): boolean {
-    const { gone } = this.#deps;
-    const { thread } = this.#tree;
-    if (gone === undefined || thread === undefined || gone.since.has(keyIn(thread.id, key))) return false;
-    return this.#row(key)?.checkpoint === gone.checkpoint;
-  }
-
   #row(key: string): JournalRow | undefined {
     const { thread } = this.#tree;
     return thread === undefined ? undefined : this.#deps.catalog.journal(thread.id, key);
   }
 }
-
-const keyIn = (thread: number, key: string): string => `${thread}/${key}`;

@@ -79,10 +79,6 @@ export const hasTools = ({ tools }: CheckpointRow): boolean => tools === "runnin
 
 export const manifestOf = (row: CheckpointRow): Manifest => ({ files: row.files, processes: row.processes });
 
-/** Of the state that the workspace was last in, or the nearest one before it that can be brought back. */
-export const newestPair = ({ catalog }: Pick<SessionDeps, "catalog">): CheckpointRow | undefined =>
-  catalog.lineage(catalog.timelineHead()).find(({ state }) => state !== "not-restorable");
-
 /** The checkpoints after `target` that lead to `head`; all of the head's line behind their last common one when the target lies elsewhere. */
 export function lineBetween(deps: SessionDeps, target: number, head: number | null): CheckpointRow[] {
   const line = deps.catalog.lineage(head).reverse();

@@ -13,6 +13,7 @@ import { toCompensate } from "./crossed.ts";
 import type { SessionDeps } from "./deps.ts";
 import { attribute } from "./external.ts";
 import { finish } from "./finish.ts";
+import { giveFiles } from "./gone.ts";
 import { type Move, type MoveResult, manifestOf, noActivity, type Payload } from "./move.ts";
 import { selectPaths } from "./paths.ts";
 import { leaveFiles } from "./places.ts";
@@ -95,7 +96,8 @@ async function carryOut(deps: SessionDeps, move: Move): Promise<RewindRow> {
     fault("rewind.intent");
     const measured = { start, bytes: captured?.bytes ?? 0 };
     const done = await finish(deps, intent, move.thread, payload, issued, measured, captured?.manifest);
-    if (move.scope !== "context" && move.paths === null) deps.standsAt.checkpoint = null;
+    if (move.scope === "environment" && move.thread.gone !== null)
+      giveFiles(deps, move.thread.id, catalog.checkpoint(catalog.timelineHead() as number) as CheckpointRow);
     return done;
   } catch (error) {
     await putBack(deps, intent, payload, left, error);

@@ -1,8 +1,9 @@
 // Where a framework stands among states that it names itself (LangGraph's checkpoint ids), and which checkpoint each of them belongs to.
 import type { CheckpointRow, Place, RewindRow, ThreadRow } from "../store/rows.ts";
 import { requireRestorable } from "./admissible.ts";
-import type { Aligned } from "./alignment.ts";
+import type { Aligned, Boundary } from "./alignment.ts";
 import type { SessionDeps } from "./deps.ts";
+import { noFiles, requireThere } from "./gone.ts";
 import { decision, deliver, isTakenOver, undelivered } from "./pending.ts";
 import type { RewindResult } from "./types.ts";
 import { checkpointId } from "./views.ts";
@@ -42,11 +43,14 @@ export function pairState(deps: SessionDeps, thread: ThreadRow, state: NamedStat
   const here = stands && before === undefined;
   const again = state.kind === "step" && state.from !== undefined && place.storing?.from === state.from;
   const follows = here && state.kind === "step" && state.from !== undefined;
+  const fromGone = !taken && state.from !== undefined && place.gone?.includes(state.from) === true;
   const storing = follows ? { name: state.name, from: state.from as string } : place.storing;
   if (follows) catalog.setPlace(thread.id, { ...place, storing });
   const wait = (): void =>
     catalog.setPlace(thread.id, { ...place, storing, waiting: [...new Set([...place.waiting, state.name])] });
-  if (before !== undefined) catalog.nameState(thread.id, state.name, before);
+  // What came of a state whose files are gone has none either, until somebody chooses some.
+  if (fromGone) catalog.setPlace(thread.id, { ...place, storing, gone: [...(place.gone ?? []), state.name] });
+  else if (before !== undefined) catalog.nameState(thread.id, state.name, before);
   else if (!here) {
     // What led to it ran once; the framework tries to store it again.
     const tried = again ? catalog.stateNamed(thread.id, place.storing?.name ?? "") : undefined;
@@ -107,14 +111,19 @@ function innermost({ catalog }: SessionDeps, thread: ThreadRow, position: Positi
 
 /** Whether something is known of the state's files. */
 export const isKnown = ({ catalog }: SessionDeps, thread: ThreadRow, name: string): boolean =>
-  catalog.stateNamed(thread.id, name) !== undefined || (catalog.place(thread.id)?.waiting.includes(name) ?? false);
+  catalog.stateNamed(thread.id, name) !== undefined || isUnnamed(catalog.place(thread.id), name);
+
+/** The state has no checkpoint: not yet, or not any more. */
+const isUnnamed = (place: Place | null, name: string): boolean =>
+  place !== null && (place.waiting.includes(name) || place.gone?.includes(name) === true);
 
 /** The files as they are now are those of `row`: states that waited for this get their checkpoint. */
 export function describeFiles({ catalog, coordinator }: SessionDeps, thread: number, row: CheckpointRow): void {
   const place = catalog.place(thread);
   if (place === null) return;
   for (const name of place.waiting) catalog.nameState(thread, name, row.id);
-  catalog.setPlace(thread, { at: place.at, touched: coordinator.inTool(), waiting: [], storing: place.storing });
+  const { at, storing, gone } = place;
+  catalog.setPlace(thread, { at, touched: coordinator.inTool(), waiting: [], storing, gone });
 }
 
 /**
@@ -140,6 +149,8 @@ export interface PositionActions {
   admit(target: CheckpointRow): Promise<void>;
   move(target: CheckpointRow): Promise<void>;
   result(row: RewindRow): Promise<RewindResult>;
+  /** Of tools, that the framework has behind the head. */
+  results(): readonly Boundary[];
 }
 
 export interface Run {
@@ -166,13 +177,15 @@ export async function alignPosition(
   if (position[""] === undefined) return undefined;
   const stays = place.at[""] === position[""] && !(anew && place.touched);
   const elsewhere = Object.keys(position).some((name) => (place.at[name] ?? position[name]) !== position[name]);
-  const asIs = place.waiting.includes(inwards(position)[0] as string);
-  const target = (stays && !elsewhere) || asIs ? undefined : innermost(deps, thread, position);
+  const stateName = inwards(position)[0] as string;
+  const gone = place.gone?.includes(stateName) === true;
+  const target =
+    (stays && !elsewhere) || gone || place.waiting.includes(stateName) ? undefined : innermost(deps, thread, position);
   const pending = undelivered(deps, thread);
   const stand = (touched: boolean): void => {
-    const { waiting, storing } = catalog.place(thread.id) ?? nowhere;
+    const now = catalog.place(thread.id) ?? nowhere;
     const left = stays ? place.left : undefined;
-    catalog.setPlace(thread.id, { at: { ...(stays ? place.at : {}), ...position }, touched, waiting, storing, left });
+    catalog.setPlace(thread.id, { ...now, at: { ...(stays ? place.at : {}), ...position }, touched, left });
   };
   const stay = async (): Promise<Aligned> => {
     stand(place.touched);
@@ -186,7 +199,12 @@ export async function alignPosition(
       ? { status: "new", epoch: catalog.epoch() }
       : { status: "current", checkpoint: idOf(deps, head), epoch: catalog.epoch(), begins };
   };
-  if (target === undefined) return pending.length > 0 ? deliver(deps, pending, actions.result) : stay();
+  if (target === undefined) {
+    if (pending.length > 0) return deliver(deps, pending, actions.result);
+    if (gone) throw noFiles(deps, thread);
+    requireThere(deps, thread, actions.results());
+    return stay();
+  }
   if (pending.length > 0) {
     const stood = pending.map((row) => decision(deps, row.head_before)?.id);
     const passed = travel || isTakenOver(deps, pending, thread.head);
@@ -200,7 +218,7 @@ export async function alignPosition(
   requireRestorable(deps, target, "both");
   await actions.admit(target);
   // Nowhere while they move: killed in between, that is found out.
-  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting, gone: place.gone });
   await actions.move(target);
   stand(at === "tools");
   return { status: "moved", checkpoint: checkpointId(target), epoch: catalog.epoch(), begins: "unseen" };
@@ -221,11 +239,13 @@ export async function checkoutPosition(
   const { catalog, environment } = deps;
   const place = catalog.place(thread.id) ?? nowhere;
   const position = Object.fromEntries(Object.entries(given).filter(([, name]) => isKnown(deps, thread, name)));
-  if (place.waiting.includes(inwards(position)[0] as string)) return undefined;
+  const name = inwards(position)[0] as string;
+  if (place.waiting.includes(name)) return undefined;
   const stands = Object.entries(position).every(([namespace, name]) => place.at[namespace] === name);
   const keeps = stands && !anew;
   const pending = undelivered(deps, thread);
   const left = pending[0]?.left_at ?? null;
+  if (place.gone?.includes(name) === true && left === null) throw noFiles(deps, thread);
   const target = keeps && left !== null ? catalog.checkpoint(left) : innermost(deps, thread, position);
   if (target === undefined) return undefined;
   requireRestorable(deps, target, "both");
@@ -234,11 +254,11 @@ export async function checkoutPosition(
   if (keeps && pending.length === 0) return isThere ? target : undefined;
   await admit(target);
   // Nowhere while they move: killed in between, that is found out.
-  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting, gone: place.gone });
   catalog.markDelivered(thread.id);
   if (!isThere || target.id !== thread.head) await move(target);
-  const { waiting } = catalog.place(thread.id) ?? nowhere;
-  catalog.setPlace(thread.id, { at: keeps ? place.at : position, touched: false, waiting });
+  const { waiting, gone } = catalog.place(thread.id) ?? nowhere;
+  catalog.setPlace(thread.id, { at: keeps ? place.at : position, touched: false, waiting, gone });
   return target;
 }
 
@@ -250,7 +270,7 @@ export async function moveInPlace(
 ): Promise<void> {
   const place = catalog.place(thread.id);
   // Nowhere while they move: killed in between, that is found out.
-  if (place !== null) catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting });
+  if (place !== null) catalog.setPlace(thread.id, { ...nowhere, waiting: place.waiting, gone: place.gone });
   await move();
   const { waiting } = catalog.place(thread.id) ?? nowhere;
   if (place !== null) catalog.setPlace(thread.id, { ...place, touched: true, waiting });

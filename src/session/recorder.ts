@@ -13,6 +13,7 @@ import { cleanActivity } from "./clean.ts";
 import { noteContacts } from "./contacts.ts";
 import { ContextWriter } from "./context-writer.ts";
 import type { SessionDeps, StoredContext } from "./deps.ts";
+import { giveFiles } from "./gone.ts";
 import { captureLate, reasonOf } from "./late-capture.ts";
 import { noActivity } from "./move.ts";
 import { persist, persisted } from "./persist.ts";
@@ -134,7 +135,7 @@ export class Recorder {
       request.issued ?? catalog.epoch(),
     );
     fault("checkpoint.committed");
-    if (captured !== null) this.#deps.standsAt.checkpoint = null;
+    if (request.kind === "explicit" && thread.gone !== null) giveFiles(this.#deps, thread.id, row);
     if (request.kind === "turn") {
       this.#deps.observer?.began({
         ...{ thread: thread.name, id: checkpointId(row), turn: row.turn, manifest: captured?.manifest, workMs },

@@ -77,9 +77,9 @@ function addFound(
 }
 
 /** What was changed behind the newest pair by the tools of a process that was killed: it goes, so it is kept as a safety checkpoint. */
-export function keepUnrecorded(deps: SessionDeps, newest: CheckpointRow, found: Captured): void {
+export function keepUnrecorded(deps: SessionDeps, newest: CheckpointRow, found: Captured): CheckpointRow {
   const thread = deps.catalog.threads().find((row) => row.id === newest.thread) as ThreadRow;
-  addLeft(
+  return addLeft(
     deps,
     thread,
     newest,
@@ -96,8 +96,8 @@ function addLeft(
   found: Captured,
   label: string,
   moveHeads: boolean,
-): void {
-  deps.catalog.addCheckpoint(
+): CheckpointRow {
+  return deps.catalog.addCheckpoint(
     {
       thread: thread.id,
       seq: deps.catalog.takeSeq(thread.id),

@@ -3,16 +3,18 @@ import type { RunningTool } from "../coordinator/coordinator.ts";
 import { isRewindError, RewindError } from "../errors.ts";
 import type { CheckpointRow, RewindRow, ThreadRow } from "../store/rows.ts";
 import { requireCheckpoint, requireRestorable } from "./admissible.ts";
-import { alignThread } from "./align.ts";
+import { alignThread, resultsSince } from "./align.ts";
 import { alignToStart } from "./align-start.ts";
 import type { Aligned, Boundary } from "./alignment.ts";
 import type { BegunTools, SessionDeps } from "./deps.ts";
-import { manifestOf } from "./move.ts";
+import { beganAgain, goneOf, unaskedCall } from "./gone.ts";
+import { hasTools, manifestOf } from "./move.ts";
 import { requireOthersKept } from "./others.ts";
 import { alignPosition, checkoutPosition, moveInPlace, type Position } from "./places.ts";
 import type { Recorder } from "./recorder.ts";
 import type { Rewinder } from "./rewinder.ts";
 import type { Tree } from "./tree.ts";
+import type { Context } from "./types.ts";
 
 export interface AlignOptions {
   /** Where the framework stands among states that it names itself; see `pairState`. It decides where it is known. */
@@ -52,6 +54,8 @@ export class Standing {
   readonly #recorder: Recorder;
   readonly #rewinder: Rewinder;
   readonly #replays = new WeakSet<object>();
+  /** Somebody has told where its conversation stands. */
+  #isTold = false;
 
   constructor(deps: SessionDeps, name: string, { tree, recorder, rewinder }: Parts) {
     this.#deps = deps;
@@ -74,8 +78,12 @@ export class Standing {
     if (replay !== undefined) this.#replays.add(replay);
     const run = { at, anew, placed, travel };
     const aligned =
-      position && (await alignPosition(this.#deps, thread, position, run, { step, admit, move: follow, result }));
-    if (aligned !== undefined) return aligned;
+      position &&
+      (await alignPosition(this.#deps, thread, position, run, {
+        ...{ step, admit, move: follow, result },
+        results: () => resultsSince(this.#deps, thread, boundaries),
+      }));
+    if (aligned !== undefined) return this.#told(aligned);
     const move = async (target: CheckpointRow, scope: "both" | "context"): Promise<void> => {
       requireRestorable(this.#deps, target, scope);
       if (scope !== "context") await admit(target);
@@ -86,10 +94,37 @@ export class Standing {
       result,
       changedSince: (row) => this.#changedSince(row),
     });
-    if (compared.status !== "new") return compared;
+    if (compared.status !== "new") return this.#told(compared);
     if (options.startsOver === true) return alignToStart(this.#deps, thread, move);
     if (travel && !placed && thread.head !== null && this.#deps.observer === undefined) throw noFilesKept(thread);
-    return compared;
+    return this.#told(compared);
+  }
+
+  #told(aligned: Aligned): Aligned {
+    this.#isTold = true;
+    return aligned;
+  }
+
+  /**
+   * Before a turn of whoever does not tell where its conversation stands.
+   * @throws PAIR_DIVERGED where that is not at the head, and what tools did behind that is gone
+   */
+  async requireAtHead(context: Context): Promise<void> {
+    const thread = this.#tree.made();
+    const gone = goneOf(thread);
+    if (gone === undefined || this.#isTold || thread.head === null) return;
+    const head = this.#deps.catalog.checkpoint(thread.head) as CheckpointRow;
+    // Behind an explicit checkpoint nobody says whether tools ran.
+    if (head.kind === "turn" ? !hasTools(head) : gone.found === null) return;
+    const { name } = await this.#deps.objects.use(() => this.#recorder.storeContext(thread, context));
+    if (name !== head.context) throw beganAgain(this.#deps, thread, gone);
+  }
+
+  /** The results of these calls come from this process: what they did is there. */
+  runsAgain(calls: readonly string[]): void {
+    this.#deps.assertOpen();
+    const { thread } = this.#tree;
+    if (thread !== undefined && thread.gone !== null) this.#deps.catalog.addAgain(thread.id, calls);
   }
 
   /** Undefined where no checkpoint has these files yet. @throws NOT_RESTORABLE, SHARED_ENVIRONMENT */
@@ -104,12 +139,16 @@ export class Standing {
   async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions): Promise<RunningTool | undefined> {
     const aligned = await this.align(boundaries, "tools", options);
     if (aligned.status === "deliver") return undefined;
+    if (aligned.status !== "new" && options.unasked === true) this.#requireBesides();
     const begun = aligned.status === "new" ? undefined : await this.#beginTools(aligned, options);
     const running = this.#deps.coordinator.enterTool({ endable: options.endable === true, thread: this.#name });
-    if (begun === undefined) return running;
+    const acts = options.goesOn === undefined ? undefined : this.#tree.thread?.id;
+    if (acts === undefined) return running;
+    this.#deps.catalog.setActed(acts, true);
     const leave = (): void => {
       running();
-      this.#toolEnded(begun);
+      if (begun !== undefined) this.#toolEnded(begun);
+      this.#noteActed(acts);
     };
     return Object.assign(leave, { run: running.run, signal: running.signal });
   }
@@ -136,6 +175,8 @@ export class Standing {
     else if (row.tools === "running" && known?.checkpoint !== row.id) {
       // Another process died inside of its tools.
       if (await goesOn()) {
+        const gone = goneOf(thread);
+        if (gone !== undefined) throw beganAgain(this.#deps, thread, gone);
         catalog.toolEnded(row.id);
         return undefined;
       }
@@ -146,6 +187,32 @@ export class Standing {
     } else return known?.checkpoint === row.id ? known : undefined;
     toolsBegun.set(thread.id, begun);
     return begun;
+  }
+
+  /** A node that no reply asked for runs; what others did that ran beside it may be known to the framework already. @throws PAIR_DIVERGED */
+  #requireBesides(): void {
+    const thread = this.#tree.made();
+    const gone = goneOf(thread);
+    if (gone === undefined || thread.head === null) return;
+    const hadEnded = this.#deps.catalog.checkpoint(thread.head)?.tools === "ran";
+    if (hadEnded && !gone.again.includes(unaskedCall)) throw beganAgain(this.#deps, thread, gone);
+    this.#deps.catalog.addAgain(thread.id, [unaskedCall]);
+  }
+
+  #noteActed(thread: number): void {
+    const { assertOpen, catalog, coordinator } = this.#deps;
+    const note = (): void => {
+      try {
+        assertOpen();
+        catalog.setActed(thread, true);
+      } catch (error) {
+        // Whoever holds the workspace by now knows nothing of this tool.
+        if (!isRewindError(error, "CLOSED") && !isRewindError(error, "HOLDER_CHANGED")) throw error;
+      }
+    };
+    note();
+    // A pair of another thread that is being captured may have come too early for what the tool did.
+    if (coordinator.isBusy()) void coordinator.exclusive(async () => note()).catch(() => {});
   }
 
   #toolEnded(begun: BegunTools): void {

@@ -12,7 +12,6 @@ import {
   requireOwnTimeline,
   requireRestorable,
 } from "./admissible.ts";
-import { requireTogether } from "./align.ts";
 import type { Alignment, Boundary } from "./alignment.ts";
 import { cleanLabel } from "./clean.ts";
 import { type ContextDiff, compareContexts } from "./compare.ts";
@@ -21,6 +20,7 @@ import type { SessionDeps } from "./deps.ts";
 import type { ToolArguments } from "./effect-rules.ts";
 import type { Effect, ToolOutcome, ToolRun } from "./effect-types.ts";
 import { Effects } from "./effects.ts";
+import { requireTogether } from "./gone.ts";
 import { Journal } from "./journal.ts";
 import { boundedLessons, cleanLesson, distinctLessons, toLesson } from "./lessons.ts";
 import { holdsMoment, type Moment } from "./moment.ts";
@@ -133,13 +133,20 @@ export class Thread {
 
   /**
    * Starts the pair of a model decision; call it, start the model call, and await `gate()` before any tool of the reply.
-   * @throws STALE_EPOCH when a rewind came after `options.epoch`; PAIR_DIVERGED behind the end of an environment that was last captured at an older checkpoint
+   * @throws STALE_EPOCH when a rewind came after `options.epoch`; PAIR_DIVERGED where the environment ended with its owner, what was done behind the head was not captured, and the context is another than
+   * the head's: nobody says that it knows nothing of that (`align` does)
    */
   async beginTurn(context: Context, options: TurnOptions = {}): Promise<Turn> {
     this.#endOpenTurn?.();
     const { catalog, coordinator, staleness } = this.#deps;
     await coordinator.boundary();
     const anchor = options.anchor ?? null;
+    const current = this.#tree.made();
+    if (current.gone !== null) {
+      if (options.epoch !== undefined) catalog.requireEpoch(options.epoch);
+      requireTogether(this.#deps, current);
+      if (this.#headAt(current, anchor) === undefined) await this.#standing.requireAtHead(context);
+    }
     const { thread, issued, retried, begun } = catalog.atOnce(() => {
       const thread = this.#tree.made();
       const issued = options.epoch ?? catalog.epoch();
@@ -415,6 +422,20 @@ export class Thread {
    */
   async enterTool(boundaries: Iterable<Boundary>, options: AlignOptions = {}): Promise<RunningTool | undefined> {
     return this.#deps.coordinator.exclusive(() => this.#standing.enterTool(boundaries, options));
+  }
+
+  /**
+   * For adapters whose framework keeps results: those of these calls come from this process, so that what they did is there, also where the environment has ended with
+   * an earlier owner and began again before what other calls of the same reply did.
+   */
+  runsAgain(calls: readonly string[]): void {
+    this.#standing.runsAgain(calls);
+  }
+
+  /** For adapters: whether the environment has ended with an earlier owner, and its conversation may know of more than is there. */
+  get lacks(): boolean {
+    this.#deps.assertOpen();
+    return (this.#tree.thread?.gone ?? null) !== null;
   }
 
   /** For adapters: whether `rewind` by the agent would be refused now, and why. */

@@ -142,6 +142,8 @@ async function beforeTools(
   const { catalog } = deps;
   catalog.requireEpoch(issued);
   const row = await recorder.ready(begun, { tools, calls }, issued);
+  // From here on tools run, and nobody tells when.
+  if (tools && look === "now") catalog.setActed(row.thread, false);
   // What was captured just now is what tools begin with.
   if (row.state !== begun.state && tools && look === "now") catalog.markTools(row.id, "ran", manifestOf(row));
   else await recorder.markTools(row, tools, look);

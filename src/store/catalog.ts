@@ -2,14 +2,15 @@
 import { RewindError } from "../errors.ts";
 import type { Sql } from "./database.ts";
 import { type KnownEffects, knownWith, openEffects } from "./effects.ts";
+import { openGone } from "./gone.ts";
 import { openHolder } from "./holder.ts";
+import { openJournal } from "./journal.ts";
 import { checkpointSelect, openLines } from "./lines.ts";
 import { openNamedStates } from "./named-states.ts";
 import type {
   CheckpointRow,
   EnvironmentHalf,
   IntentRow,
-  JournalRow,
   LessonRow,
   ManifestRow,
   NewCheckpoint,
@@ -117,7 +118,7 @@ export function openCatalog(sql: Sql, environment: string) {
 
   function moveThread(thread: number, head: number, lessons: readonly number[]): void {
     run(
-      "UPDATE thread SET head = ?, lessons = ?, active_at = ? WHERE id = ?",
+      "UPDATE thread SET head = ?, lessons = ?, active_at = ?, gone = NULL WHERE id = ?",
       head,
       JSON.stringify(lessons),
       now(),
@@ -128,6 +129,8 @@ export function openCatalog(sql: Sql, environment: string) {
   const catalog = {
     ...lines,
     ...openNamedStates(statements),
+    ...openJournal(statements, environment),
+    ...openGone(statements, environment),
     ...effects,
     requireHolder,
     epoch,
@@ -142,24 +145,6 @@ export function openCatalog(sql: Sql, environment: string) {
         get<{ generation: number }>("SELECT generation FROM environment WHERE id = ?", environment)?.generation ?? 0
       );
     },
-
-    /** @param values keys, and the names of what is kept under them */
-    putJournal(thread: number, checkpoint: number | null, values: readonly (readonly [string, string])[]): void {
-      transaction(() => {
-        for (const [key, value] of values) {
-          run(
-            `INSERT INTO journal (thread, checkpoint, key, value) VALUES (?, ?, ?, ?)
-             ON CONFLICT (thread, key) DO UPDATE SET checkpoint = excluded.checkpoint, value = excluded.value`,
-            thread,
-            checkpoint,
-            key,
-            value,
-          );
-        }
-      });
-    },
-    journal: (thread: number, key: string): JournalRow | undefined =>
-      get<JournalRow>("SELECT value, checkpoint FROM journal WHERE thread = ? AND key = ?", thread, key),
 
     /** Reads of one moment. */
     read,
@@ -215,6 +200,7 @@ export function openCatalog(sql: Sql, environment: string) {
         const added = insertCheckpoint(row);
         if (moveHeads) {
           moveThread(row.thread, added, row.lessons);
+          if (row.kind === "turn") run("UPDATE thread SET acted = 0 WHERE id = ?", row.thread);
           run("UPDATE environment SET head = ? WHERE id = ?", added, environment);
         }
         return lines.checkpoint(added) as CheckpointRow;
@@ -334,6 +320,7 @@ export function openCatalog(sql: Sql, environment: string) {
           );
         }
         if (commit.moveThread) moveThread(commit.thread, target, lessons);
+        run("UPDATE thread SET acted = 0, gone = NULL WHERE id = ?", commit.thread);
         // Where only files went back the conversation still tells of everything that was done.
         if (commit.moveThread && commit.scope !== "environment")
           run("UPDATE thread SET effects_from = ? WHERE id = ?", effects.effectMark(commit.thread), commit.thread);

@@ -10,6 +10,20 @@ export interface ThreadRow {
   readonly active_at: string;
   /** JSON of Place; null where the framework names no states. */
   readonly place: string | null;
+  /** The environment's checkpoint behind which a tool of the newest decision was last known to run; 0: none has run; null: who asks for tools does not tell. */
+  readonly acted: number | null;
+  /** JSON of Gone; null where all that the conversation can know is there. */
+  readonly gone: string | null;
+}
+
+/** The environment ended with its owner and began again at an older checkpoint: what tools of the thread did behind that is gone (F-75). */
+export interface Gone {
+  /** Where it began again. */
+  readonly checkpoint: number;
+  /** Of the files as they were left; null where they were those of that checkpoint. */
+  readonly found: number | null;
+  /** Calls that run again since: what they do is there. */
+  readonly again: readonly string[];
 }
 
 /** Where the files stand among the states that the thread's framework names (F-47). */
@@ -24,6 +38,8 @@ export interface Place {
   readonly left?: number | undefined;
   /** The state that follows from where the files were, and that the framework has not stored yet. */
   readonly storing?: { readonly name: string; readonly from: string } | undefined;
+  /** States whose files are gone with the environment's owner (F-75). */
+  readonly gone?: readonly string[] | undefined;
 }
 
 export interface ManifestRow {
@@ -156,8 +172,6 @@ export interface NewLesson {
 export interface JournalRow {
   /** Name of an object. */
   readonly value: string;
-  /** The thread's head when it was put. */
-  readonly checkpoint: number | null;
 }
 
 export interface IntentRow {

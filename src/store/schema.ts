@@ -140,6 +140,12 @@ export const migrations: readonly string[] = [
   "",
   // `manifest.processes` may name an object, which older versions would collect.
   "",
+  `
+  ALTER TABLE journal ADD COLUMN behind INTEGER;
+  ALTER TABLE journal ADD COLUMN epoch INTEGER;
+  ALTER TABLE thread ADD COLUMN acted INTEGER;
+  ALTER TABLE thread ADD COLUMN gone TEXT;
+  `,
 ];
 
 export const formatVersion = migrations.length;

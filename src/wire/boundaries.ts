@@ -6,6 +6,8 @@ import { type Entry, type History, shownEntries } from "./history.ts";
 export interface WireBoundary {
   readonly anchor: string;
   readonly tool: boolean;
+  /** Of a result: the call that it answers. */
+  readonly call?: string | undefined;
   readonly returnedTo?: string;
 }
 
@@ -21,9 +23,11 @@ export function* boundariesOf(format: Format, history: History, start = ""): Gen
   for (let at = shown.length - 1; at >= 0; at--) {
     const entry = shown[at] as Shown;
     const told = entry.told?.checkpoint;
+    const call = format.answers(entry.item);
     yield {
       anchor: anchorOf(format, shown, at, start),
-      tool: format.answers(entry.item) !== undefined,
+      tool: call !== undefined,
+      call,
       ...(typeof told === "string" ? { returnedTo: told } : {}),
     };
   }

@@ -78,6 +78,10 @@ describe.skipIf(lacking(...needed))("in a sandbox, whose state goes with its own
     { fault: "checkpoint.before-commit:2", twice: ["good.txt"] },
     { fault: "checkpoint.committed:2", twice: [] },
     { fault: "checkpoint.before-commit:3", twice: ["bad.txt"] },
+    { fault: "rewind.safety", twice: [] },
+    { fault: "rewind.intent", twice: [] },
+    { fault: "rewind.restored", twice: [] },
+    { fault: "rewind.committed", twice: [] },
   ])(
     "killed at $fault: a recorded tool runs again where no pair holds what it did, and no other",
     async ({ fault, twice }) => {
