@@ -247,7 +247,7 @@ describe("the commands", () => {
       workspace: { path: workspace, exists: true },
       recorded: { threads: 1, checkpoints: 1, held: false },
       contents: {
-        format: 9,
+        format: 10,
         workspaces: 1,
         threads: 1,
         checkpoints: 1,

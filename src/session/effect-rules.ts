@@ -75,14 +75,25 @@ const definition = z
     message: 'class "compensable" needs it',
   });
 
+/** Each by itself: the message names the field that is wrong. */
+function declared(
+  given: Readonly<Record<string, unknown>>,
+  context: z.RefinementCtx,
+): Record<string, z.infer<typeof definition> | NetworkEffects> {
+  const found: Record<string, z.infer<typeof definition> | NetworkEffects> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const isNetwork = name === "network" && typeof value === "string";
+    const parsed = isNetwork ? z.enum(["note", "hold"]).safeParse(value) : definition.safeParse(value);
+    if (parsed.success) found[name] = parsed.data;
+    for (const { message, path } of parsed.error?.issues ?? [])
+      context.addIssue({ code: "custom", message, path: [name, ...path] });
+  }
+  return found;
+}
+
 /** Those of `EffectOptions`, as part of the options of `openRewind`. */
 export const effectOptions = {
-  effects: z
-    .record(z.string().min(1), z.union([definition, z.enum(["note", "hold"])]))
-    .refine((all) => Object.entries(all).every(([name, one]) => typeof one !== "string" || name === "network"), {
-      message: 'only "network" may be "note" or "hold"; a tool has a definition',
-    })
-    .default({}),
+  effects: z.record(z.string().min(1), z.unknown()).transform(declared).default({}),
   onRepeat: onRepeat.optional(),
   onConsent: fn<NonNullable<EffectOptions["onConsent"]>>().optional(),
   compensate: z.union([z.enum(["never", "always"]), fn<(effect: Effect) => boolean>()]).default("never"),
