@@ -184,10 +184,10 @@ export async function removeLarge(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** A folder with all that is in it; no error when it is not there. */
+/** A folder with all that is in it, and whatever somebody who is about to end still puts into it; no error when it is not there. */
 export async function removeTree(path: string): Promise<void> {
   beforeChange("remove");
-  await rm(path, { recursive: true, force: true });
+  await rm(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
 }
 
 /** Makes the folder and its parents where they are not there, and their names durable. Returns the outermost that it made. */

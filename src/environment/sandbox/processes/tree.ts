@@ -200,7 +200,8 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
     keep(processes);
     return { manifest: { files: snapshot.name, processes }, problems, bytes: snapshot.bytes + dumped.bytes, mark };
   } catch (error) {
-    await images.discard(folder);
+    // What is left of it goes at the next opening.
+    await images.discard(folder).catch(() => {});
     throw error;
   }
 }
