@@ -96,6 +96,20 @@ describe.skipIf(lacks).each(kinds)("what %s tells of a sandbox", (kind) => {
     ["a signal from outside", "sleep 1000 & echo $!", () => process.kill(withCommand("1000"), "SIGSTOP")],
     ["a clock inside", "sleep 0.3 & echo $!", () => until(() => !processes().some((pid) => name(pid) === "sleep"))],
     [
+      "a clock that expires though nobody waits for it",
+      `${python('import ctypes,time\nl=ctypes.CDLL(None)\nt=l.timerfd_create(1,0)\nl.timerfd_settime(t,0,(ctypes.c_long*4)(0,0,0,200000000),None)\nopen("port","w").write("1")\ntime.sleep(1000)')}; until [ -s port ]; do sleep 0.01; done`,
+      () => sleep(300),
+    ],
+    [
+      "a datagram for a socket that nobody asks",
+      `${python('import socket,time\ns=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\ns.bind("\\0quiet-test")\nopen("port","w").write("1")\ntime.sleep(1000)')}; until [ -s port ]; do sleep 0.01; done`,
+      () =>
+        execFileSync(pythonPath() as string, [
+          "-ISc",
+          'import socket; socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM).sendto(b"x",b"\\0quiet-test")',
+        ]),
+    ],
+    [
       "memory that is written now and then",
       python("import time\nn=[0]\nexec('while True:\\n time.sleep(0.03)\\n n[0]+=1')".replaceAll("'", '"')),
       () => sleep(150),

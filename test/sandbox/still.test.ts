@@ -40,6 +40,17 @@ describe.skipIf(lacks)("waiting shells", () => {
     });
 
     test.each([
+      ["export COLUMNS=80", "export COLUMNS=200"],
+      ["unset RANDOM; RANDOM=one", "RANDOM=two"],
+      ["true", "taskset -pc 0 $$ >/dev/null"],
+      ["exec 3</etc/passwd; exec 4<&3", "exec 4</etc/passwd"],
+    ])("%s, then %s: the processes", async (before, command) => {
+      await machine.exec(before);
+      expect(await changes(command)).toMatch(/^(processes|both)$/);
+      await machine.exec("exec 3<&- 4<&-; unset COLUMNS; exit");
+    });
+
+    test.each([
       "ls -la /",
       "cat /etc/passwd >/dev/null",
       "false",

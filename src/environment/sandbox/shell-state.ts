@@ -26,8 +26,11 @@ const passing = new Set([
   ..."_ BASHPID BASH_ARGC BASH_ARGV BASH_CMDS BASH_COMMAND BASH_LINENO BASH_MONOSECONDS BASH_SOURCE BASH_SUBSHELL".split(
     " ",
   ),
-  ..."COLUMNS EPOCHREALTIME EPOCHSECONDS FUNCNAME HISTCMD LINENO LINES PIPESTATUS RANDOM SECONDS SRANDOM".split(" "),
+  ..."EPOCHREALTIME EPOCHSECONDS FUNCNAME HISTCMD LINENO PIPESTATUS RANDOM SECONDS SRANDOM".split(" "),
 ]);
+/** As the shell declares its own ones of these: behind an `unset` the name is a variable like any other. */
+const own =
+  /^declare -(?:i\S* (?:EPOCHSECONDS|HISTCMD|LINENO|RANDOM|SECONDS|SRANDOM)|a\S* (?:FUNCNAME|PIPESTATUS)|\S+ (?:_|BASH\w*|EPOCH\w+))\b/;
 
 /** Of these the shell runs what they hold, or may, when nobody has given it a command. */
 const runs = ["PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "TMOUT", "MAILPATH"];
@@ -71,7 +74,9 @@ export function shellDigest(text: Buffer): string | undefined {
 }
 
 const kept = (variables: ReadonlyMap<string, string>): string =>
-  [...variables].flatMap(([name, line]) => (passing.has(name) || name.startsWith(prefix) ? [] : [line])).join("");
+  [...variables]
+    .flatMap(([name, line]) => ((passing.has(name) && own.test(line)) || name.startsWith(prefix) ? [] : [line]))
+    .join("");
 
 /** Of the commands whose place it remembers: those that it would not find there by itself. */
 const misled = (text: string, path: readonly string[]): string =>

@@ -38,7 +38,7 @@ export async function stillState(plan: LifePlan, life: Life): Promise<Still | un
 
 /** Lines of /proc/PID/status that tell of what ran, or of memory. */
 const passing =
-  /^(State|FDSize|Vm\w+|Rss\w+|HugetlbPages|Threads|SigQ|SigPnd|ShdPnd|\w*ctxt_switches|TracerPid|Pid|Tgid|Ngid|PPid|NS\w+|Cpus\w+|Mems\w+|x86\w*|Speculation\w*|CoreDumping|THP\w*|untag\w*):/;
+  /^(State|FDSize|Vm\w+|Rss\w+|HugetlbPages|Threads|SigQ|SigPnd|ShdPnd|\w*ctxt_switches|TracerPid|Pid|Tgid|Ngid|PPid|NS\w+|Mems\w+|x86\w*|Speculation\w*|CoreDumping|THP\w*|untag\w*):/;
 
 /** undefined where it has gone, has children or more than one thread, or is held. */
 function kernelSays({ pid, state }: ProcessInfo): string | undefined {
@@ -52,6 +52,9 @@ function kernelSays({ pid, state }: ProcessInfo): string | undefined {
     const links = ["cwd", "root", "exe"].map((name) => readlinkSync(`/proc/${pid}/${name}`));
     const targets = descriptors(pid).map((fd) => [fd, targetOf(pid, fd) ?? ""] as const);
     if (!targets.every(([fd, target]) => isKept(pid, fd, target))) return undefined;
+    // Whether two of one file share a position is not told.
+    const files = targets.filter(([fd, target]) => Number(fd) > 2 && fd !== "255" && target.startsWith("/"));
+    if (new Set(files.map(([, target]) => target)).size < files.length) return undefined;
     const open = targets.map(([fd, target]) => `${fd} ${target} ${positionOf(read(`fdinfo/${fd}`))}`);
     const stat = read("stat").split(") ").at(-1)?.split(" ") ?? [];
     const scheduled = [scheduledFields.map((at) => stat[at]).join(" "), read("timerslack_ns")];

@@ -12,6 +12,7 @@ import { beginLife, type Life, type LifePlan, rootPid } from "../life.ts";
 import { dumpTree, restoreTree } from "./criu.ts";
 import type { ImageAbout, ImageStore } from "./image-store.ts";
 import { mostInChain, outlastProcesses, parentPath } from "./memory-chain.ts";
+import { changesByItself } from "./moving.ts";
 import { foretold, startAgain, type WithoutMemory, wouldStart } from "./relaunch.ts";
 import { isSameImage } from "./same-image.ts";
 import { isOfOthersFiles, isPassing, type OpenPaths, openPaths, stillState } from "./still.ts";
@@ -173,7 +174,7 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
         reading.abort();
         const { about: found, open } = (await read) ?? look();
         about = found;
-        mark = markOfHold?.();
+        mark = unlessMoving(plan, markOfHold?.());
         snapshot = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
         fault("image.frozen");
       },
@@ -205,6 +206,10 @@ async function dump(request: CaptureRequest, parent?: string): Promise<CapturedT
     throw error;
   }
 }
+
+/** Of what changes without a process nobody would tell. */
+const unlessMoving = ({ group, network }: LifePlan, mark: ActivityMark | undefined): ActivityMark | undefined =>
+  mark === undefined || changesByItself(group.processes(), network) ? undefined : mark;
 
 /** What CRIU has against it; undefined for any other error. */
 export function refusalOf(error: unknown, code: ErrorCode): readonly Problem[] | undefined {
@@ -252,7 +257,7 @@ async function withoutMemory(
 ): Promise<CapturedTree> {
   await plan.group.freeze();
   try {
-    const mark = life.activity?.mark();
+    const mark = unlessMoving(plan, life.activity?.mark());
     const { name, bytes, problems } = await layers.snapshot();
     const about = { ...describe(plan, life, "table"), files: name };
     const told = [...problems, ...foretold(about.processes, how, why)];
