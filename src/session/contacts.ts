@@ -31,6 +31,10 @@ export function noteContacts({ catalog, environment }: SessionDeps, { name }: Pi
   }
 }
 
+/** To a server on the same machine, which may have been one of the commands' own and have ended since, it is only told. */
+export const leavesMachine = (row: EffectRow): boolean =>
+  !/^(127\.|::1$)/.test((JSON.parse(row.arguments) as Contact).address);
+
 /** Places of these rows, each once. */
 export const contactedBy = (rows: readonly EffectRow[]): string[] => [
   ...new Set(rows.filter(isContact).map((row) => place(JSON.parse(row.arguments) as Contact))),

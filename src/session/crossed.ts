@@ -3,7 +3,7 @@ import { RewindError } from "../errors.ts";
 import { fault } from "../faults.ts";
 import type { EffectRow } from "../store/effects.ts";
 import type { CheckpointRow, ThreadRow } from "../store/rows.ts";
-import { contactedBy, isContact } from "./contacts.ts";
+import { contactedBy, isContact, leavesMachine } from "./contacts.ts";
 import type { SessionDeps } from "./deps.ts";
 import { returnedIn } from "./effect-results.ts";
 import type { Effect } from "./effect-types.ts";
@@ -26,7 +26,7 @@ function crossedBy(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow):
 export function requireCrossable(deps: SessionDeps, thread: ThreadRow, target: CheckpointRow): void {
   const { effects: rules } = deps;
   const forbids = (row: EffectRow): boolean =>
-    isContact(row) ? rules.network === "hold" : !rules.mayCross(toEffect(deps, row));
+    isContact(row) ? rules.network === "hold" && leavesMachine(row) : !rules.mayCross(toEffect(deps, row));
   const forbidden = crossedBy(deps, thread, target).filter(forbids);
   const newest = forbidden.at(-1);
   if (newest === undefined) return;

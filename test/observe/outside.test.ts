@@ -66,6 +66,12 @@ test("stretches of activity between pauses are turns", async () => {
   expect(digestTree(workspace).filter((line) => line.includes("mine"))).toEqual([mine]);
 });
 
+test("a workspace that vanishes is a change, and the command goes on to its end", async () => {
+  const ran = await run(observed(`sleep 0.2; rm -rf "$PWD"; ${work}; exit 9`, "--json"));
+  expect(ran.status, ran.stderr).toBe(9);
+  expect(JSON.parse(ran.stdout)).toMatchObject({ exitCode: 9, source: "pauses" });
+});
+
 test("the table says that it is an estimate, and how long a pause is", async () => {
   const ran = await run(observed("echo out; echo b > made"));
   expect(ran).toMatchObject({ status: 0, stdout: "out\n" });

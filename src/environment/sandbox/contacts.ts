@@ -10,10 +10,10 @@ export function outwardContacts(
   { group, network }: Pick<LifePlan, "group" | "network">,
   found: readonly Contact[],
 ): Contact[] {
-  if (found.length === 0) return [];
+  if (found.length === 0 || network === "own") return [];
   const isOwn = ({ address }: Contact): boolean => ownAddress.test(address);
-  const inside = new Set(network === "own" || !found.some(isOwn) ? [] : portsInside(group.processes()));
-  const outward = found.filter((one) => !isOwn(one) || (network !== "own" && !inside.has(one.port)));
+  const inside = new Set(found.some(isOwn) ? portsInside(group.processes()) : []);
+  const outward = found.filter((one) => !isOwn(one) || !inside.has(one.port));
   return [...new Map(outward.map((one) => [`${one.address} ${one.port}`, one])).values()];
 }
 

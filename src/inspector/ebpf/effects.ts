@@ -217,9 +217,12 @@ function* tuples(flat: BigUint64Array, length: 3 | 4): Generator<Four> {
 }
 
 const ipv4 = 2;
+const mapped = Buffer.from("00000000000000000000ffff", "hex");
 
 function addressOf(family: number, bytes: Buffer): string {
   if (family === ipv4) return bytes.subarray(0, 4).join(".");
+  // An IPv4 address in IPv6 is the same address.
+  if (bytes.subarray(0, 12).equals(mapped)) return bytes.subarray(12, 16).join(".");
   const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16));
   const text = groups.join(":");
   // The shortest form, as URLs have it.

@@ -85,7 +85,8 @@ export class Outside {
   /** @param worked a stretch has ended; else it is one only where something changed */
   async #boundary(worked = false, last = false): Promise<void> {
     const start = performance.now();
-    const files = await this.#options.files();
+    // The workspace may have gone: that is a change like another, and the command goes on.
+    const files = await this.#options.files().catch(() => null);
     // Within a pause nothing more is known of what waits and what was left.
     const processes = worked || last ? this.#standing.stretch(await this.#options.tree.left(), last) : nothingLeft;
     this.#filesAt = performance.now();
