@@ -36,7 +36,7 @@ export type NetworkEffects = "note" | "hold";
 export interface EffectOptions {
   /**
    * By the names of tools. `network` says what becomes of connections that commands make to elsewhere, where those are seen (a sandbox with `inspector: "ebpf"`): "note" (the default),
-   * a rewind names them; "hold", it may not leave them behind.
+   * a rewind names them; "hold", it may not leave those to other machines behind.
    */
   readonly effects?: Readonly<Record<string, EffectDefinition | NetworkEffects>>;
   /** What happens to an equivalent call behind a rewind: its recorded result again, held, or done again. Default "hold". */

@@ -46,7 +46,7 @@ else {
     times("a sandbox with an idle server answers whether anything happened (eBPF)", asked, "200"),
     times("a whole turn of that sandbox, from `beginTurn` to its gate", spared, "-"),
     "",
-    'What being counted costs: the same work in a sandbox with `inspector: "ebpf"` and in one without, by turns.',
+    'What being counted costs: the same work in a sandbox with `inspector: "ebpf"`, and in one without, while the programs are not in the kernel, by turns.',
     "",
     "| work | without, ms p50 | with, ms p50 | ratio |",
     "|---|---|---|---|",

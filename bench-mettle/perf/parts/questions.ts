@@ -1,7 +1,7 @@
 // A sandbox in which a server waits: how long it takes to tell that nothing happened, and the whole turn.
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openPlace } from "./place.ts";
+import { makePlace } from "./place.ts";
 
 const server =
   'node -e \'require("http").createServer((q, r) => r.end()).listen(0, "127.0.0.1")\' >/dev/null 2>&1 & sleep 1';
@@ -9,7 +9,8 @@ const restMs = 30;
 
 /** Milliseconds, of each turn in which nothing happened. */
 export async function questions(turns: number): Promise<{ asked: number[]; spared: number[] }> {
-  const { rewind, end } = await openPlace("ebpf");
+  const place = makePlace("ebpf");
+  const rewind = await place.open();
   const { environment } = rewind;
   const found = { asked: [] as number[], spared: [] as number[] };
   try {
@@ -35,6 +36,7 @@ export async function questions(turns: number): Promise<{ asked: number[]; spare
       throw new Error(`Of ${turns} turns only ${found.asked.length} were told to be without a change.`);
     return found;
   } finally {
-    await end();
+    await rewind.close();
+    place.remove();
   }
 }

@@ -21,16 +21,14 @@ const parts = [
   "arguments",
 ] as const;
 
-/** Variables that say only that a command ran, or when. */
-const passing = new Set([
-  ..."_ BASHPID BASH_ARGC BASH_ARGV BASH_CMDS BASH_COMMAND BASH_LINENO BASH_MONOSECONDS BASH_SOURCE BASH_SUBSHELL".split(
-    " ",
-  ),
-  ..."EPOCHREALTIME EPOCHSECONDS FUNCNAME HISTCMD LINENO PIPESTATUS RANDOM SECONDS SRANDOM".split(" "),
-]);
-/** As the shell declares its own ones of these: behind an `unset` the name is a variable like any other. */
-const own =
-  /^declare -(?:i\S* (?:EPOCHSECONDS|HISTCMD|LINENO|RANDOM|SECONDS|SRANDOM)|a\S* (?:FUNCNAME|PIPESTATUS)|\S+ (?:_|BASH\w*|EPOCH\w+))\b/;
+/** Variables that say only that a command ran, or when, as the shell declares its own: behind an `unset` such a name is a variable like any other. */
+const passing = [
+  /^declare -\S*i\S* (?:BASHPID|HISTCMD|LINENO|RANDOM|SECONDS|SRANDOM)(?=[=\n]|$)/,
+  /^declare -\S*a\S* (?:BASH_ARGC|BASH_ARGV|BASH_LINENO|BASH_SOURCE|FUNCNAME|PIPESTATUS)(?=[=\n]|$)/,
+  /^declare -\S*A\S* BASH_CMDS(?=[=\n]|$)/,
+  /^declare -\S+ (?:_|BASH_COMMAND|BASH_MONOSECONDS|BASH_SUBSHELL)(?=[=\n]|$)/,
+  /^declare -\S+ (?:EPOCHREALTIME|EPOCHSECONDS|LINENO)(?:="[\d.,]+")?\n?$/,
+];
 
 /** Of these the shell runs what they hold, or may, when nobody has given it a command. */
 const runs = ["PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "TMOUT", "MAILPATH"];
@@ -75,7 +73,7 @@ export function shellDigest(text: Buffer): string | undefined {
 
 const kept = (variables: ReadonlyMap<string, string>): string =>
   [...variables]
-    .flatMap(([name, line]) => ((passing.has(name) && own.test(line)) || name.startsWith(prefix) ? [] : [line]))
+    .flatMap(([name, line]) => (name.startsWith(prefix) || passing.some((own) => own.test(line)) ? [] : [line]))
     .join("");
 
 /** Of the commands whose place it remembers: those that it would not find there by itself. */

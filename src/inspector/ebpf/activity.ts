@@ -1,25 +1,12 @@
 // Whether anything can have happened in a tree of processes, as the kernel's counters tell it.
 import { reportLoss } from "../../events.ts";
+import { counterNames } from "./counters.ts";
 import { type Connection, type CounterName, type Effects, type EffectsWatch, openEffects } from "./effects.ts";
 
-/** Whatever moves one of them may have changed something. How often a thread was given a processor does not: it may have been woken to wait on. */
-const telling: readonly CounterName[] = [
-  ...([
-    "fork",
-    "exec",
-    "exit",
-    "attached",
-    "returned",
-    "signal",
-    "write",
-    "open",
-    "map",
-    "name",
-    "meta",
-    "mount",
-  ] as const),
-  ...(["ipc", "peer", "uring", "aio", "unknown", "begun", "ended"] as const),
-];
+/** How often a thread was given a processor says nothing: it may have been woken to wait on. What a tracer broke and losses are judged by themselves; connections are made by calls. */
+const apart: readonly string[] = ["scheduled", "broken", "takenUp", "lost", "connect", "inode"];
+/** Whatever moves one of these may have changed something. */
+const telling = counterNames.filter((name) => !apart.includes(name)) as CounterName[];
 
 /** The programs stay in the kernel as long as somebody in this process needs them. */
 let shared: { readonly effects: Promise<Effects>; uses: number } | undefined;

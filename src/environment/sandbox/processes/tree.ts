@@ -45,7 +45,7 @@ export async function captureTree(request: CaptureRequest): Promise<CapturedTree
     if (root === undefined) throw endedWhileCaptured();
     // The root alone holds no state, but its namespace may.
     if (plan.processes !== "restore" || (await plan.native.countIpcObjects(root.pid)) === 0)
-      return filesAlone(request, null);
+      return { mark: life.activity?.mark(), ...(await filesAlone(request, null)) };
   }
   if (plan.processes !== "restore") return withoutMemory(request, plan.processes, plan.whyNoMemory);
   try {
@@ -84,13 +84,12 @@ export async function haveFilesStayed(request: CaptureRequest, { files, processe
 
 /** Of processes that wait, or where only its being the same counts. */
 async function filesAlone(
-  { life, plan, layers, inLayers }: CaptureRequest,
+  { plan, layers, inLayers }: CaptureRequest,
   processes: string | null,
-): Promise<CapturedTree> {
-  const mark = life.activity?.mark();
+): Promise<Omit<CapturedTree, "mark">> {
   const open = plan.judgesShells ? openPaths(plan.group.processes(), inLayers, false) : undefined;
   const { name, bytes, problems } = await layers.snapshot(open === undefined ? {} : { besides: isPassing(open) });
-  return { manifest: { files: name, processes }, problems, bytes, mark };
+  return { manifest: { files: name, processes }, problems, bytes };
 }
 
 /** Where the processes are what they were at their newest image, with the same files. */
